@@ -339,13 +339,29 @@ impl Memo {
 }
 
 fn hash(set: &Tokens) -> u64 {
-    let mut hasher = FxHasher::default();
     match set {
-        Tokens::Few(tokens) => tokens.iter().for_each(|token| hasher.write_u32(token.0)),
-        Tokens::Many(words) | Tokens::Most(words, _) => words.chunks(2).for_each(|pair| {
-            hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
-        }),
+        Tokens::Few(tokens) => {
+            let mut hasher = FxHasher::default();
+            tokens.iter().for_each(|token| hasher.write_u32(token.0));
+            hasher.finish()
+        }
+        Tokens::Many(words) | Tokens::Most(words, _) => hash_of_row(words),
     }
+}
+
+/// Several hashes side by side: each step of one waits for the step before.
+fn hash_of_row(words: &[u32]) -> u64 {
+    const LANES: usize = 8;
+    let mut lanes: [FxHasher; LANES] = Default::default();
+    let (blocks, rest) = words.as_chunks::<{ 2 * LANES }>();
+    for block in blocks {
+        for (lane, hasher) in lanes.iter_mut().enumerate() {
+            hasher.write_u64(u64::from(block[lane]) << 32 | u64::from(block[LANES + lane]));
+        }
+    }
+    let mut hasher = FxHasher::default();
+    lanes.iter().for_each(|lane| hasher.write_u64(lane.finish()));
+    rest.iter().for_each(|&word| hasher.write_u32(word));
     hasher.finish()
 }
 

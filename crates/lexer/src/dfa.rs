@@ -660,6 +660,8 @@ impl Nfa {
         let mut next = vec![DEAD; n_classes];
         let mut at = 1;
         let mut targets: Vec<Vec<u32>> = vec![Vec::new(); n_classes];
+        // Neighbouring classes mostly lead to the same.
+        let mut last: (Vec<u32>, u32) = (Vec::new(), DEAD);
         while at < sets.len() {
             targets.iter_mut().for_each(Vec::clear);
             for &state in &sets[at] {
@@ -672,6 +674,11 @@ impl Nfa {
             work.spend(n_classes)?;
             for target in &mut targets {
                 work.spend(target.len())?;
+                if *target == last.0 {
+                    next.push(last.1);
+                    continue;
+                }
+                last.0.clone_from(target);
                 closure(target);
                 let fresh = sets.len() as u32;
                 let id = match ids.get(target) {
@@ -683,6 +690,7 @@ impl Nfa {
                         fresh
                     }
                 };
+                last.1 = id;
                 next.push(id);
             }
             if sets.len() > limits.dfa_states {

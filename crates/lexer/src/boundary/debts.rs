@@ -128,6 +128,8 @@ impl Debts {
         let states = self.sets[debt.index()].clone();
         work.spend(union.n_classes() * states.len())?;
         let mut owed = Vec::with_capacity(states.len());
+        // Neighbouring classes mostly do the same.
+        let mut last: (Vec<State>, u32) = (Vec::new(), DebtId(0).0);
         let mut step = |class| {
             owed.clear();
             for &state in &states {
@@ -141,7 +143,11 @@ impl Debts {
             }
             owed.sort_unstable();
             owed.dedup();
-            self.intern(&owed).0
+            if owed != last.0 {
+                last.1 = self.intern(&owed).0;
+                last.0.clone_from(&owed);
+            }
+            last.1
         };
         let row: Arc<[u32]> = (0..union.n_classes()).map(&mut step).collect();
         self.rows[debt.index()] = Some(row.clone());

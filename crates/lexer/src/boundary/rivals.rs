@@ -15,6 +15,8 @@
 //! all that the parser wants there is among the rivals that were reckoned with. Fewer rivals owe less and
 //! hide no label.
 
+use std::rc::Rc;
+
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::Cfg;
@@ -39,6 +41,15 @@ type Debt = Box<[(State, MaskId)]>;
 /// A lexeme in progress, or a boundary.
 type Key = (State, u32);
 
+/// Where a byte class leads from a state among some rivals.
+struct Move {
+    class: usize,
+    to: State,
+    goes_on: bool,
+    /// What may end there.
+    labels: Box<[usize]>,
+}
+
 /// So many times as many lexemes as there are if all compete, and some more, are looked at.
 const MOST_TIMES: usize = 4;
 const FEW: usize = 10_000;
@@ -56,6 +67,8 @@ struct Closer<'a> {
     mask_ids: FxHashMap<BitSet, MaskId>,
     /// By the number of a set of terminals that are enough, the rivals that are left.
     rivals: FxHashMap<u32, MaskId>,
+    /// By state and rivals, where classes lead that lead anywhere.
+    moves: FxHashMap<(State, MaskId), Rc<[Move]>>,
     boundaries: FxHashMap<u32, u32>,
 }
 
@@ -128,6 +141,7 @@ impl<'a> Closer<'a> {
             masks: vec![everything.clone()],
             mask_ids: FxHashMap::from_iter([(everything, 0)]),
             rivals: FxHashMap::default(),
+            moves: FxHashMap::default(),
             boundaries: FxHashMap::default(),
         };
         let mut known: Vec<_> = all.nodes.iter().map(|(&key, &node)| (node, key)).collect();
@@ -243,28 +257,21 @@ impl<'a> Closer<'a> {
             self.graph.ends.extend(specials.iter().map(|terminal| (node, terminal as u32, boundary)));
         }
         work.spend(union.n_classes() * (1 + self.debts[key.1 as usize].len()))?;
-        for class in 0..union.n_classes() {
-            let state = union.step(key.0, class);
-            let is_rival = |this: &Self, terminal: usize| this.masks[rivals as usize].contains(terminal);
-            let goes_on = union.live(state).iter().any(|terminal| is_rival(self, terminal));
-            let labels = lexicon.labels(state, |terminal| is_rival(self, terminal));
-            if !goes_on && labels.is_empty() {
-                continue;
-            }
-            let Some(owed) = self.step_debt(key.1, class) else { continue };
-            if goes_on {
+        for Move { class, to, goes_on, labels } in &*self.moves(key.0, rivals) {
+            let Some(owed) = self.step_debt(key.1, *class) else { continue };
+            if *goes_on {
                 let debt = self.intern(owed.clone());
-                let to = self.reach((state, debt));
+                let to = self.reach((*to, debt));
                 self.graph.same.push((node, to));
             }
             if labels.is_empty() {
                 continue;
             }
             let mut owed = owed;
-            owed.extend(self.owe(state, rivals));
+            owed.extend(self.owe(*to, rivals));
             let debt = self.intern(owed);
             let boundary = self.boundary(debt);
-            for label in labels {
+            for &label in labels {
                 if lexicon.ignored.contains(label) {
                     self.graph.same.push((node, self.graph.starts[boundary as usize]));
                 }
@@ -274,6 +281,22 @@ impl<'a> Closer<'a> {
             }
         }
         Ok(())
+    }
+
+    fn moves(&mut self, from: State, rivals: MaskId) -> Rc<[Move]> {
+        if let Some(known) = self.moves.get(&(from, rivals)) {
+            return known.clone();
+        }
+        let (union, rival) = (&self.lexicon.union, &self.masks[rivals as usize]);
+        let step = |class| {
+            let to = union.step(from, class);
+            let goes_on = union.live(to).iter().any(|terminal| rival.contains(terminal));
+            let labels = self.lexicon.labels(to, |terminal| rival.contains(terminal)).into_boxed_slice();
+            (goes_on || !labels.is_empty()).then_some(Move { class, to, goes_on, labels })
+        };
+        let made: Rc<[Move]> = (0..union.n_classes()).filter_map(step).collect();
+        self.moves.insert((from, rivals), made.clone());
+        made
     }
 
     fn boundary_that_owes_nothing(&mut self) -> u32 {
