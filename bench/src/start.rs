@@ -64,7 +64,7 @@ const JSON: &str = "json";
 const WORKLOADS: [&str; 5] = ["sql_grammar", "sqlite_kw", "cpp_he", "smiles", "treebank_raw"];
 
 /// What a process prints: CPU times of the whole process, so that no thread of it is hidden.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Fresh {
     /// The vocabulary, from its file or from the vocabulary of ours.
     load_ms: f64,
@@ -190,14 +190,7 @@ fn one(args: &Args, workload: &str, engine: &str, number: u32) -> Result<Fresh> 
 
     let begun = ProcessTime::now();
     let (made, compile_ms) = process_timed(|| (maker.make)(request.format, &request.grammar));
-    let mut fresh = Fresh {
-        load_ms,
-        compile_ms,
-        steps: Vec::new(),
-        first_mask_us: 0.0,
-        process_ms: compile_ms,
-        stopped: None,
-    };
+    let mut fresh = Fresh { load_ms, compile_ms, ..Fresh::default() };
     let seconds = if engine == OURS { f64::INFINITY } else { args.seconds };
     match made {
         Err(error) => fresh.stopped = Some(error),
@@ -212,15 +205,17 @@ fn one(args: &Args, workload: &str, engine: &str, number: u32) -> Result<Fresh> 
 
 /// The engine of a name, and what loading its vocabulary took.
 fn maker(name: &str, vocabulary: &Vocabulary, load_ms: f64) -> Result<(Maker, f64)> {
-    if name == OURS {
-        return Ok((engine::ours(vocabulary), load_ms));
-    }
-    #[cfg(feature = "peers")]
-    {
-        let (maker, own_ms) = process_timed(|| crate::masks::peers::raised(vocabulary));
-        return Ok((maker?, own_ms));
-    }
-    #[cfg(not(feature = "peers"))]
+    if name == OURS { Ok((engine::ours(vocabulary), load_ms)) } else { peer(name, vocabulary) }
+}
+
+#[cfg(feature = "peers")]
+fn peer(_: &str, vocabulary: &Vocabulary) -> Result<(Maker, f64)> {
+    let (maker, own_ms) = process_timed(|| crate::masks::peers::raised(vocabulary));
+    Ok((maker?, own_ms))
+}
+
+#[cfg(not(feature = "peers"))]
+fn peer(name: &str, _: &Vocabulary) -> Result<(Maker, f64)> {
     bail!("{name} comes with the feature `peers`")
 }
 
@@ -391,3 +386,39 @@ const HOW_TO_READ: &str = "
   and *stopped* counts the processes.
 - Each mask has to have the token that comes, or the run fails.
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_steps_are_decoded_and_no_wrong_token() {
+        let vocabulary = Vocabulary::builtin();
+        let request = workload::built_in(&vocabulary).unwrap();
+        let decoded = |texts: &[Vec<u32>], most, seconds| {
+            let mut engine = (engine::ours(&vocabulary).make)(GrammarFormat::Lark, &request.grammar).unwrap();
+            let mut fresh = Fresh::default();
+            let result = decode(&mut *engine, texts, (most, seconds), &mut fresh);
+            (result, fresh.steps.len())
+        };
+        let n_first = request.texts[0].len();
+        assert_eq!(decoded(&request.texts, n_first + 2, f64::INFINITY), (Ok(()), n_first + 2));
+        assert_eq!(decoded(&request.texts[..1], 1_000, f64::INFINITY), (Ok(()), n_first));
+        let refused = decoded(&[vec![request.texts[0][0]; 2]], 9, f64::INFINITY);
+        assert_eq!(refused, (Err("text 1, token 1 is refused".to_owned()), 1));
+        assert!(decoded(&request.texts, 9, -1.0).0.unwrap_err().contains("time"));
+    }
+
+    #[test]
+    fn rows_tell_medians_and_maxima() {
+        let fresh = |first: f64| Fresh { steps: vec![first, 2.0], first_mask_us: first, ..Fresh::default() };
+        let row = Row {
+            workload: "w".into(),
+            engine: OURS.into(),
+            processes: [1.0, 9.0, 3.0].map(fresh).into_iter().collect(),
+        };
+        assert_eq!(row.cells()[..2], ["w", OURS]);
+        assert_eq!(row.cells()[5..], ["3.0", "9.0", "2.0", "9.0", "9.0", "3.2", "0.0"]);
+        assert_eq!(row.line().points, [(1.0, 3.0), (2.0, 2.0)]);
+    }
+}
