@@ -85,7 +85,8 @@ impl RestTable {
         let same = self.by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie));
         let rest = same.cloned().unwrap_or_else(|| {
             self.n_made += 1;
-            let tokens = Arc::new(Tokens::new(trie.order().to_vec(), n_words));
+            let all = [(0, trie.n_tokens() as u32)];
+            let tokens = Arc::new(Tokens::of_ranges(&trie, &all, n_words));
             self.bytes += trie.memory_usage() + tokens.memory_usage();
             let rest = Arc::new(Rest { id: self.n_made, height: trie.height(), trie, tokens });
             self.by_trie.entry(hash).or_default().push(rest.clone());

@@ -403,8 +403,7 @@ impl Earley {
         Ok(())
     }
 
-    /// All items that follow from the given ones by completion, those that are complete left out; in no order,
-    /// perhaps with repetitions.
+    /// All items that follow from the given ones by completion, those that are complete left out.
     fn close(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
         let mut seen = std::mem::take(&mut self.seen);
         let closure = self.close_unseen(seeds, &mut seen);
@@ -428,7 +427,7 @@ impl Earley {
             if !seen.insert(item) {
                 continue;
             }
-            if self.n_items + seen.len() + closure.items.len() > self.limits.items {
+            if self.n_items + seen.len() > self.limits.items {
                 return Err(RecognizerError::TooManyItems { limit: self.limits.items });
             }
             let (rest, origin) = item;
@@ -456,7 +455,7 @@ impl Earley {
                         let known = &self.all_completed[known as usize];
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
-                        closure.items.extend_from_slice(&known.items);
+                        closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
                         looked_into.add(known.reach.as_deref());
                         continue;
                     }
@@ -555,7 +554,9 @@ impl Earley {
             let mut looked_into = LookedInto::default();
             self.move_out(origin, &mut seeds, &mut looked_into)?;
             let mut closure = self.close(seeds)?;
-            self.sort(&mut closure.items)?;
+            if self.shares_origins {
+                self.sort(&mut closure.items)?;
+            }
             closure.items.shrink_to_fit();
             looked_into.add(closure.reach.as_deref());
             looked_into.add(Some(&[origin]));

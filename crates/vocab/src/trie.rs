@@ -166,6 +166,8 @@ impl TokenTrie {
         below.records.push(Record { alphabet: self.alphabet_of_all([].into_iter()), ..Record::default() });
         // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
         // with low bytes last.
+        let n_most: usize = tops.iter().map(|&top| self.end(top).index() - top.index()).sum();
+        below.records.reserve(n_most.min(self.n_nodes()) + 1);
         let mut waiting: Vec<Waiting> = tops.iter().map(|&top| Waiting::new(self.byte(top), top)).collect();
         waiting.sort_unstable();
         // Open nodes, each with where its part of `waiting` begins.
@@ -175,7 +177,7 @@ impl TokenTrie {
             if waiting.len() == first {
                 below.close(node);
                 open.pop();
-                open.last().into_iter().for_each(|&(parent, _)| below.raise(parent, node));
+                open.last().into_iter().for_each(|&(parent, _)| below.add_child(parent, node));
                 continue;
             }
             same.clear();
@@ -187,20 +189,31 @@ impl TokenTrie {
             }
             same.dedup();
             let at = below.records.len();
-            if node == 0 {
-                below.root_children[usize::from(byte)] = at as u32;
-            }
             let place = below.order.len() as u32;
             if let [only] = *same {
-                let nodes = &self.records[only.index()..self.end(only).index()];
-                let (low, high) = (nodes[0].low, self.records[self.end(only).index()].low);
+                // With the siblings behind it that are alone with their bytes, too.
+                let mut last = only;
+                while let Some(next) = waiting.last().filter(|next| next.node() == self.end(last))
+                    && waiting.len() > first
+                    && waiting.iter().rev().nth(1).is_none_or(|other| other.byte() != next.byte())
+                {
+                    last = next.node();
+                    waiting.pop();
+                }
+                let end = self.end(last);
+                let nodes = &self.records[only.index()..end.index()];
+                let (low, high) = (nodes[0].low, self.records[end.index()].low);
                 below.records.extend(nodes.iter().map(|&record| Record {
                     end: record.end - only.0 + at as u32,
                     low: record.low - low + place,
                     ..record
                 }));
                 below.order.extend_from_slice(&self.order[low as usize..high as usize]);
-                below.raise(node, at);
+                let mut child = at;
+                while child < below.records.len() {
+                    below.add_child(node, child);
+                    child = below.records[child].end as usize;
+                }
                 continue;
             }
             let alphabet = self.alphabet_of_all(same.iter().copied());
@@ -229,11 +242,14 @@ impl TokenTrie {
         self.records[node].end = self.records.len() as u32;
     }
 
-    /// A node is a child of an open one.
-    fn raise(&mut self, parent: usize, child: usize) {
-        let height = self.records[child].height.saturating_add(1);
+    /// A node whose subtree is ended is a child of an open one.
+    fn add_child(&mut self, parent: usize, child: usize) {
+        let Record { height, byte, .. } = self.records[child];
+        if parent == 0 {
+            self.root_children[usize::from(byte)] = child as u32;
+        }
         let parent = &mut self.records[parent];
-        parent.height = parent.height.max(height);
+        parent.height = parent.height.max(height.saturating_add(1));
     }
 
     /// The place of the set of all characters below some nodes, if it is that of one of them: else of one that
@@ -623,9 +639,6 @@ impl<'a> Builder<'a> {
         self.close(common);
         let (leading, bytes, _) = token;
         let (first, n) = (self.trie.records.len() as u32, bytes.len());
-        if common == 0 && n > 0 {
-            self.trie.root_children[bytes[0] as usize] = first;
-        }
         let leading = leading.to_be_bytes();
         let new = leading.get(common..n).unwrap_or_else(|| &bytes[common..]);
         let low = self.n_tokens;
@@ -643,7 +656,7 @@ impl<'a> Builder<'a> {
         {
             let parent = self.open.last().map_or(0, |&parent| parent as usize);
             self.trie.close(node as usize);
-            self.trie.raise(parent, node as usize);
+            self.trie.add_child(parent, node as usize);
         }
     }
 
