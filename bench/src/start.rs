@@ -41,7 +41,7 @@ pub struct Args {
     /// Also write everything as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also draw the time of a step against its number.
+    /// Also draw the time from the request on against the steps.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Also write a page for the documentation.
@@ -311,18 +311,22 @@ impl Row {
         ]
     }
 
-    /// The median time of each step.
+    /// The time from the request to the end of each step, in milliseconds: the median of the processes.
     fn line(&self) -> Line {
         let longest = self.processes.iter().map(|fresh| fresh.steps.len()).max().unwrap_or(0);
-        let step = |at: usize| {
-            let times = self.processes.iter().filter_map(|fresh| fresh.steps.get(at).copied());
-            ((at + 1) as f64, median(&times.collect::<Vec<_>>()))
+        let until = |fresh: &Fresh, n: usize| {
+            let steps = fresh.steps.get(..n)?;
+            Some(fresh.compile_ms + steps.iter().sum::<f64>() / 1e3)
+        };
+        let step = |n: usize| {
+            let times = self.processes.iter().filter_map(|fresh| until(fresh, n));
+            (n as f64, median(&times.collect::<Vec<_>>()))
         };
         Line {
             group: self.workload.clone(),
             label: format!("{}, {}", self.workload, self.engine),
             is_dashed: self.engine != OURS,
-            points: (0..longest).map(step).collect(),
+            points: (1..=longest).map(step).collect(),
         }
     }
 }
@@ -345,7 +349,7 @@ fn report(args: &Args, rows: &[Row]) -> Result<()> {
     }
     if let Some(path) = &args.svg {
         let lines: Vec<Line> = rows.iter().map(Row::line).collect();
-        draw::lines(path, "step", "mask and advance, µs of CPU time (median of the processes)", &lines)?;
+        draw::lines(path, "steps", "ms of CPU time from the request on (median of the processes)", &lines)?;
     }
     if let Some(path) = &args.markdown {
         std::fs::write(path, page(&setting, &cells, args.svg.as_deref()))
@@ -358,7 +362,10 @@ fn page(setting: &str, cells: &[Vec<String>], svg: Option<&Path>) -> String {
     let columns = COLUMNS.map(String::from);
     let mut page = format!("{INTRODUCTION}\n{setting}\n\n{}", markdown_table(&columns, cells));
     if let Some(name) = svg.and_then(Path::file_name) {
-        page += &format!("\n![The time of each of the first steps]({})\n", name.to_string_lossy());
+        page += &format!(
+            "\n![The time from the request to each of the first steps]({})\n",
+            name.to_string_lossy()
+        );
     }
     page += HOW_TO_READ;
     crate::wrap::wrapped(&page)
@@ -384,6 +391,7 @@ const HOW_TO_READ: &str = "
   all its schema's first.
 - A peer has two seconds for the steps of a process; those that it did not come to are missing in its times,
   and *stopped* counts the processes.
+- The picture adds up compiling and the steps so far; loading is left out.
 - Each mask has to have the token that comes, or the run fails.
 ";
 
@@ -419,6 +427,6 @@ mod tests {
         };
         assert_eq!(row.cells()[..2], ["w", OURS]);
         assert_eq!(row.cells()[5..], ["3.0", "9.0", "2.0", "9.0", "9.0", "3.2", "0.0"]);
-        assert_eq!(row.line().points, [(1.0, 3.0), (2.0, 2.0)]);
+        assert_eq!(row.line().points, [(1.0, 0.003), (2.0, 0.005)]);
     }
 }
