@@ -297,8 +297,11 @@ impl Pairs {
         trie: &TokenTrie,
         n_words: usize,
     ) -> Option<Group> {
-        let mut tops = self.difference.tops(group.tops());
         let mut tokens = group.tokens().without(gone);
+        if own.is_none() && Arc::ptr_eq(&tokens, group.tokens()) && !self.difference.knows_any(group.tops()) {
+            return Some(group.clone());
+        }
+        let mut tops = self.difference.tops(group.tops());
         if let Some(own) = own {
             tops.extend(&own.tops);
             tops.sort_unstable();

@@ -409,6 +409,13 @@ impl Difference {
         Tokens::new(gone.copied().collect(), n_words)
     }
 
+    /// Whether the sweep itself knows of any of some nodes, in order, before which the piece can end. Cost:
+    /// O(differences × log nodes).
+    pub fn knows_any(&self, tops: &[NodeId]) -> bool {
+        let first = |from: u32| tops.get(tops.partition_point(|top| top.0 < from));
+        self.nodes.iter().any(|&(from, to)| first(from).is_some_and(|top| top.0 < to))
+    }
+
     /// Of nodes before which the piece can end those of which the sweep itself does not know.
     pub fn tops(&self, tops: &[NodeId]) -> Vec<NodeId> {
         let mut left = Vec::with_capacity(tops.len());

@@ -817,6 +817,9 @@ impl Walks {
         let mut unknown: Vec<(LexemeId, Arc<Tokens>)> = Vec::new();
         let (mut staying, mut ends) = (Vec::new(), Vec::new());
         for group in &sweep.groups {
+            if !transducer.may_come_to(lexing, lexeme, group.place)? {
+                continue;
+            }
             let step = transducer.step_to(lexing, lexeme, group.place)?;
             if let Some(next) = step.stay
                 && !group.tokens().is_empty()

@@ -30,7 +30,7 @@ pub struct Sweep {
 }
 
 /// What comes to one place of the automata.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     /// The place.
     pub place: Place,

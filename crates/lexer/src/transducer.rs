@@ -1058,6 +1058,11 @@ impl Transducer {
             }
         };
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
+        let used = labels.into_iter().filter(|&label| lexicon.used.contains(label));
+        let scans: Box<[TerminalId]> = used.map(TerminalId::new).collect();
+        if scans.is_empty() && !skip {
+            return None;
+        }
         let mut owed = self.obligations[obligations.index()].to_vec();
         match mode {
             LexerMode::Scannerless => {}
@@ -1074,11 +1079,6 @@ impl Transducer {
             }
         }
         let obligations = self.intern_obligations(owed);
-        let used = labels.into_iter().filter(|&label| lexicon.used.contains(label));
-        let scans: Box<[TerminalId]> = used.map(TerminalId::new).collect();
-        if scans.is_empty() && !skip {
-            return None;
-        }
         Some(self.intern_cut(Cut { scans, skip, obligations }))
     }
 
