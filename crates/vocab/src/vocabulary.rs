@@ -164,6 +164,7 @@ impl Vocabulary {
 
     /// The ordinary tokens that have a byte in them, in the order of their ids. Cost: the bytes of all tokens,
     /// many at once, and the tokens that have it.
+    #[doc(hidden)]
     pub fn tokens_with(&self, byte: u8) -> impl Iterator<Item = TokenId> {
         self.tokens.table.with_byte(byte)
     }
