@@ -73,14 +73,21 @@ fn fits(rhs: &[Symbol], symbols: &[Symbol], is_nullable: &dyn Fn(Symbol) -> bool
 
 #[test]
 fn trees_are_derivations() {
-    let (mut n_trees, mut failures) = (0, Vec::new());
+    let (mut n_trees, mut n_undecided, mut failures) = (0, 0, Vec::new());
     for seed in seeds() {
         for mode in LexerMode::ALL {
             for case in [RandomCase::in_mode(seed, mode), RandomCase::with_blanks(seed, mode)] {
                 let options = LanguageOptions { lexer: Some(mode), ties: case.ties, ..Default::default() };
                 let Ok(language) = Language::new(case.grammar.clone(), &options) else { continue };
                 for text in case.byte_texts() {
-                    let reading = language.read(&text).unwrap();
+                    let reading = match language.read(&text) {
+                        Ok(reading) => reading,
+                        Err(error) if error.kind() == ErrorKind::Undecided => {
+                            n_undecided += 1;
+                            continue;
+                        }
+                        Err(error) => panic!("seed {seed}, {mode:?}: {error}"),
+                    };
                     match Tree::read(&language, &text).unwrap() {
                         None if reading.is_sentence => {
                             failures.push(format!("seed {seed}, {mode:?}: no tree"))
@@ -105,7 +112,8 @@ fn trees_are_derivations() {
         failures.len(),
         failures[..failures.len().min(3)].join("\n")
     );
-    assert!(seeds().len() < 20 || n_trees > 500, "{n_trees}");
+    let is_enough = n_trees > 500 && n_undecided < n_trees / 100;
+    assert!(seeds().len() < 20 || is_enough, "{n_trees}, {n_undecided}");
 }
 
 fn language(source: &str) -> Language {
