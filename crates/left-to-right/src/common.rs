@@ -31,8 +31,8 @@ use crate::mask::Tokens;
 pub(crate) struct Commons(Mutex<FxHashMap<&'static str, Option<Arc<Walked>>>>);
 
 impl Commons {
-    /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie at and below
-    /// which something else is than characters that lead back to a state.
+    /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie at and
+    /// below which something else is than characters that lead back to a state.
     pub fn walked(&self, common: Common, trie: &TokenTrie) -> Option<Arc<Walked>> {
         // Held while it is made, so that it is made once.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -691,8 +691,8 @@ impl Walks {
         n_nodes >= MANY_NODES.min(trie.n_nodes() / 8) as u64
     }
 
-    /// The sweep of the vocabulary's trie beside the last one that walked much of it from a start that is like
-    /// this one. Kept. Cost: the nodes at which the two differ, and their children.
+    /// The sweep of the vocabulary's trie beside the last one that walked much of it from a start that is
+    /// like this one. Kept. Cost: the nodes at which the two differ, and their children.
     fn beside_base(
         &mut self,
         stepper: &mut Stepper,

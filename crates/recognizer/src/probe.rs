@@ -19,8 +19,8 @@ use crate::{Edge, Recognizer, RecognizerLimits};
 
 /// Sentences that are drawn; the longest of them are read, for most random ones are short.
 const DRAWN: usize = 64;
-/// Terminals that are read. (From the three hundredth on the measure moves by a tenth at most, on the grammars
-/// of `data/replay`.)
+/// Terminals that are read. (From the three hundredth on the measure moves by a tenth at most, on the
+/// grammars of `data/replay`.)
 const READ: usize = 400;
 /// How many terminals they have beyond the fewest, about.
 const EXTRA: u64 = 400;

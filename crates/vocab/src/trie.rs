@@ -14,7 +14,8 @@
 //!   several ids have the same bytes (then in ascending order of id), none if the path is only a prefix.
 //!   Those in the subtree are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
 //!
-//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end.
+//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the
+//! end.
 //! With the byte, the end, the height of the subtree and the place of the set of the characters below
 //! ([`TokenTrie::alphabet`]) that is twelve bytes a node, side by side: whoever jumps to a node waits for
 //! memory once. Tokens take four bytes each. Building sorts the tokens by their first eight bytes as a number and looks at
@@ -252,8 +253,8 @@ impl TokenTrie {
         parent.height = parent.height.max(height.saturating_add(1));
     }
 
-    /// The place of the set of all characters below some nodes, if it is that of one of them: else of one that
-    /// says nothing.
+    /// The place of the set of all characters below some nodes, if it is that of one of them: else of one
+    /// that says nothing.
     fn alphabet_of_all(&self, nodes: impl Iterator<Item = NodeId> + Clone) -> u16 {
         alphabet::of_all(&self.alphabets, nodes.map(|node| self.records[node.index()].alphabet))
     }

@@ -162,8 +162,8 @@ impl Vocabulary {
         Some(self.tokens.table.bytes(id)).filter(|bytes| !bytes.is_empty())
     }
 
-    /// The ordinary tokens that have a byte in them, in the order of their ids. Cost: the bytes of all tokens,
-    /// many at once, and the tokens that have it.
+    /// The ordinary tokens that have a byte in them, in the order of their ids. Cost: the bytes of all
+    /// tokens, many at once, and the tokens that have it.
     #[doc(hidden)]
     pub fn tokens_with(&self, byte: u8) -> impl Iterator<Item = TokenId> {
         self.tokens.table.with_byte(byte)
