@@ -14,12 +14,11 @@
 //!   several ids have the same bytes (then in ascending order of id), none if the path is only a prefix.
 //!   Those in the subtree are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
 //!
-//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the
-//! end.
+//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end.
 //! With the byte, the end, the height of the subtree and the place of the set of the characters below
 //! ([`TokenTrie::alphabet`]) that is twelve bytes a node, side by side: whoever jumps to a node waits for
-//! memory once. Tokens take four bytes each. Building sorts the tokens by their first eight bytes as a number and looks at
-//! the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
+//! memory once. Tokens take four bytes each. Building sorts the tokens by their first eight bytes as a number
+//! and looks at the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
 
 use std::ops::Range;
 use std::sync::Arc;
