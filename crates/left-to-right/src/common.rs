@@ -144,7 +144,8 @@ impl Walked {
         let mut walked = walking.walked;
         for fate in &mut walked.fates {
             let counts = fate.ranges.iter().map(|range| range.1).chain(fate.tops.iter().map(|top| top.1));
-            let of_runs = fate.runs.iter().map(|&(at, _, count)| count + trie.height_below(at) as u64);
+            let of_runs =
+                fate.runs.iter().map(|&(at, _, count)| count.saturating_add(trie.height_below(at) as u64));
             fate.most = counts.chain(of_runs).max().unwrap_or(0);
         }
         Some(walked)
@@ -174,7 +175,7 @@ impl Walked {
 
     /// What of a fate keeps within bounds. Cost, once for the same: all of it.
     pub fn within(&self, fate: &Fate, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Arc<Within> {
-        let least = if fate.is_end { bounds.least.min(fate.most + 1) } else { 0 };
+        let least = if fate.is_end { bounds.least.min(fate.most.saturating_add(1)) } else { 0 };
         let bounds = Bounds { least, most: bounds.most.min(fate.most) };
         // Held while it is made, so that it is made once.
         let mut known = fate.within.lock().unwrap_or_else(PoisonError::into_inner);

@@ -554,7 +554,7 @@ impl Walks {
             return None;
         }
         // Up to a power of two, so that it is asked for few times; more bytes tell no less apart.
-        let bytes = trie.height().next_power_of_two();
+        let bytes = trie.height().checked_next_power_of_two().unwrap_or(usize::MAX);
         let print = *self.fingerprints.entry((lexeme, bytes)).or_insert_with(|| {
             self.bytes += size_of::<(LexemeId, usize, Option<Fingerprint>)>() + 16;
             stepper.transducer().fingerprint(lexing, lexeme, bytes)

@@ -371,7 +371,7 @@ impl<'a> Sweeper<'a> {
     #[inline]
     fn level_of(&self, height: usize) -> usize {
         // The levels are one less than powers of two.
-        let height = height + self.places.beyond;
+        let height = height.saturating_add(self.places.beyond);
         ((usize::BITS - height.leading_zeros()) as usize).min(self.places.levels.len() - 1)
     }
 
