@@ -15,6 +15,7 @@ mod lookahead;
 mod masks;
 mod measure;
 mod schemas;
+mod serve;
 mod simulated;
 mod start;
 mod steps;
@@ -41,6 +42,8 @@ enum What {
     Masks(masks::Args),
     /// The first steps of fresh processes, beside other engines if the feature `peers` is on.
     Start(start::Args),
+    /// Thousands of outputs on one grammar for millions of steps: pauses, and memory of each.
+    Serve(serve::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
     /// Schemas made to break readers: time and memory until each is answered or refused.
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
         What::Start(args) => start::run(&args),
+        What::Serve(args) => serve::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
         What::Hostile(args) => hostile::run(&args),
         What::Calls(args) => calls::run(&args),

@@ -51,7 +51,8 @@ enum Outcome {
     Disagree(String),
 }
 
-fn held() -> usize {
+/// Bytes on the heap.
+pub fn held() -> usize {
     MEMORY.current_usage()
 }
 

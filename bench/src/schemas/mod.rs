@@ -4,7 +4,7 @@
 //! not ask whether a text may end where it does; here that is part of the verdict.)
 
 pub mod data;
-mod measure;
+pub mod measure;
 mod report;
 
 use std::path::PathBuf;

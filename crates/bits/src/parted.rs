@@ -13,11 +13,14 @@ const N_PARTS: usize = 64;
 
 /// A hash table, as [`hashbrown::HashTable`], in parts.
 #[derive(Clone, Debug)]
-pub struct PartedTable<T>(Box<[HashTable<T>]>);
+pub struct PartedTable<T> {
+    parts: Box<[HashTable<T>]>,
+    len: usize,
+}
 
 impl<T> Default for PartedTable<T> {
     fn default() -> Self {
-        Self((0..N_PARTS).map(|_| HashTable::new()).collect())
+        Self { parts: (0..N_PARTS).map(|_| HashTable::new()).collect(), len: 0 }
     }
 }
 
@@ -25,27 +28,29 @@ impl<T> PartedTable<T> {
     /// The entry of a hash that is equal.
     #[inline]
     pub fn find(&self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&T> {
-        self.0[part(hash)].find(hash, is_equal)
+        self.parts[part(hash)].find(hash, is_equal)
     }
 
     /// Adds an entry that is not there yet; `hash_of` says the hash of others in its part.
     pub fn insert_unique(&mut self, hash: u64, value: T, hash_of: impl Fn(&T) -> u64) {
-        self.0[part(hash)].insert_unique(hash, value, hash_of);
+        self.parts[part(hash)].insert_unique(hash, value, hash_of);
+        self.len += 1;
     }
 
-    /// How many entries there are. Cost: O(parts).
+    /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.0.iter().map(HashTable::len).sum()
+        self.len
     }
 
-    /// Whether there are no entries. Cost: O(parts).
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// Removes all entries.
     pub fn clear(&mut self) {
-        self.0.iter_mut().for_each(HashTable::clear);
+        self.parts.iter_mut().for_each(HashTable::clear);
+        self.len = 0;
     }
 }
 
@@ -83,12 +88,12 @@ impl<K: Hash + Eq, V> PartedMap<K, V> {
         self.0.insert_unique(hash, (key, value), |entry| FxBuildHasher.hash_one(&entry.0));
     }
 
-    /// How many keys there are. Cost: O(parts).
+    /// How many keys there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no keys. Cost: O(parts).
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -115,7 +120,7 @@ mod tests {
             assert_eq!(map.get(&(key % 100, key / 100)), Some(&key));
             assert!(!map.contains_key(&(key % 100, key / 100 + 100)));
         }
-        let parts: Vec<usize> = map.0.0.iter().map(HashTable::len).collect();
+        let parts: Vec<usize> = map.0.parts.iter().map(HashTable::len).collect();
         // In such a small part, or so large: keys that are close go to all parts.
         assert!(parts.iter().all(|len| (50..500).contains(len)), "{parts:?}");
         map.clear();

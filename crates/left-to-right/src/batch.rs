@@ -37,7 +37,7 @@ impl Warm {
     pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
         let is_same = |matcher: &&mut Matcher| matcher.constraint().is(constraint);
         if let Some(known) = self.matchers.iter_mut().find(is_same) {
-            known.renewing(|_| Ok(()))?;
+            known.renewing(|_, _| Ok(()))?;
             return Ok(known.fork());
         }
         let matcher = constraint.matcher()?;

@@ -102,10 +102,11 @@ impl TablesBound {
     }
 
     /// Counts tables that nobody works on yet.
-    pub(crate) fn register(self: &Arc<Self>, session: Session) -> Arc<Mutex<Session>> {
+    pub(crate) fn register(self: &Arc<Self>, mut session: Session) -> Arc<Mutex<Session>> {
         let account = Arc::<Account>::default();
         let share = Share { bound: self.clone(), account: account.clone(), budgets: Some(0) };
-        let session = Arc::new(Mutex::new(Session { share: Some(share), ..session }));
+        session.share = Some(share);
+        let session = Arc::new(Mutex::new(session));
         let Registered { all, tidy_at } = &mut *self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= *tidy_at {
             all.retain(|(_, table)| table.strong_count() > 0);

@@ -60,6 +60,14 @@ impl Counts {
         Ok(numbered)
     }
 
+    /// The same of readings that have other names.
+    pub fn renamed<E>(&self, mut rename: impl FnMut(Config) -> Result<Config, E>) -> Result<Self, E> {
+        let mut renamed = Self { n_tokens: self.n_tokens, begun: Vec::new() };
+        let begun = self.begun.iter().map(|&(config, at)| Ok((rename(config)?, at)));
+        renamed.set(begun.collect::<Result<_, _>>()?);
+        Ok(renamed)
+    }
+
     fn set(&mut self, mut begun: Vec<(Config, u32)>) {
         begun.sort_unstable_by_key(|&(config, at)| (config, Reverse(at)));
         begun.dedup_by_key(|begun| begun.0);

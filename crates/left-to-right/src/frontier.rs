@@ -19,6 +19,7 @@ use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_grammar::memory::Remembered;
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{Cut, CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
+use anygram_recognizer::earley::Earley;
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
@@ -150,14 +151,45 @@ impl Stepper {
         }
     }
 
-    /// Empty tables of parser states, and the lexemes of other tables; and whether shapes of states mean what
-    /// they did.
-    pub fn renewed(language: &Language, recognizer: Box<dyn Recognizer>, of: &mut Self) -> (Self, bool) {
+    /// Begins new parser states, which are a new recognizer's, and unless lexemes stay, new lexemes. Returns
+    /// what was, without the lexemes that stay, and whether shapes of states mean what they did.
+    pub(crate) fn renew(
+        &mut self,
+        language: &Language,
+        recognizer: Box<dyn Recognizer>,
+        keeps_lexemes: bool,
+    ) -> (Self, bool) {
         let mut fresh = Self::with(language, recognizer);
-        let has_shapes = fresh.take_lexemes(of);
+        let has_shapes = keeps_lexemes && fresh.take_lexemes(self);
         // What was known of the old parser states does not hold of these.
-        fresh.generation = of.generation + 1;
-        (fresh, has_shapes)
+        fresh.generation = self.generation + 1;
+        (std::mem::replace(self, fresh), has_shapes)
+    }
+
+    /// Its recognizer, and what else there is.
+    pub(crate) fn into_parts(self) -> (Box<dyn Recognizer>, impl Sized + Send + use<>) {
+        let Self { recognizer, transducer, wanted, ends, merged_ends, prospects, remaining, steps, .. } = self;
+        (recognizer, (transducer, wanted, (ends, merged_ends), (prospects, remaining, steps)))
+    }
+
+    /// Forgets the numbers of shapes: what is known by them has to be forgotten too.
+    pub(crate) fn forget_shapes(&mut self) {
+        self.recognizer.shared_states_mut().into_iter().for_each(Earley::forget_shapes);
+    }
+
+    /// The reading that is one of another recognizer, see [`Earley::adopt`]. `None` if the engines share no
+    /// states.
+    pub(crate) fn adopt(
+        &mut self,
+        of: &dyn Recognizer,
+        known: &mut FxHashMap<StateId, StateId>,
+        config: Config,
+    ) -> Result<Option<Config>, StepError> {
+        let (Some(own), Some(of)) = (self.recognizer.shared_states_mut(), of.shared_states()) else {
+            return Ok(None);
+        };
+        let state = own.adopt(of, config.state, known)?;
+        Ok(Some(Config { state, ..config }))
     }
 
     /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser
@@ -524,6 +556,11 @@ impl Stepper {
         self.remaining.clear();
         self.steps.clear();
         self.finishes.clear();
+    }
+
+    /// How much is held that goes when parser states are renewed: parse items, and what pieces lead to.
+    pub fn held(&self) -> usize {
+        self.recognizer.n_items() + self.ends.len()
     }
 
     /// How often parser states were forgotten: what is kept by their ids holds as long as this is the same.

@@ -42,6 +42,7 @@ pub mod constraint;
 pub mod costs;
 mod counts;
 mod dotted;
+mod epoch;
 pub mod error;
 pub mod example;
 pub mod explain;

@@ -1,20 +1,22 @@
 //! The state of one output, token by token.
 
 mod budgets;
+mod history;
 mod masks;
 mod refusal;
 mod tables;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use anygram_bits::work::{Cancel, Stopped};
 use anygram_grammar::ir::TerminalId;
-use anygram_recognizer::Mark;
 use anygram_vocab::{TokenId, TokenMask};
 
+use self::history::{History, Position};
+use self::tables::Home;
 use crate::constraint::Constraint;
+use crate::epoch::Held;
 use crate::error::{MatchError, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
@@ -56,26 +58,10 @@ pub struct Draft {
     pub after: Option<usize>,
 }
 
-#[derive(Clone)]
-struct Position {
-    /// The readings outside of remembered values.
-    frontier: Arc<[Config]>,
-    recall: Recall,
-    text_length: usize,
-    ended: bool,
-}
-
-impl Position {
-    /// All readings.
-    fn readings(&self) -> Cow<'_, [Config]> {
-        self.recall.readings(&self.frontier)
-    }
-}
-
 /// The state of one output: its tokens, and what may follow them.
 ///
-/// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
-/// positions.
+/// A clone is a fork: it costs a copy of the tokens and shares all tables. Memory: the tokens, and a few
+/// positions, whose number grows with the logarithm of the length.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -107,17 +93,19 @@ pub struct Matcher {
     constraint: Constraint,
     session: Arc<Mutex<Session>>,
     tokens: Vec<TokenId>,
-    /// One more than tokens.
-    positions: Vec<Position>,
-    /// Before any token was read.
-    first: Mark,
-    /// When the shared tables hold more parse items than this, they are replaced.
-    renew_at: usize,
+    /// The position behind the tokens, and some before it.
+    history: History,
+    /// The epoch of the tables whose states these name.
+    held: Held,
     /// The tables that the output began with, if it has moved to those of another engine.
-    home: Option<Arc<Mutex<Session>>>,
+    home: Option<Home>,
     /// What ends this output, if not what the vocabulary says.
     eos: Option<Arc<[TokenId]>>,
 }
+
+/// By so many tokens there is room where there is none. (A list that doubles is half empty on average, and
+/// thousands of outputs have one.)
+const TOKENS_MORE: usize = 64;
 
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,22 +116,10 @@ impl fmt::Debug for Matcher {
 impl Matcher {
     pub(crate) fn new(constraint: Constraint, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
         let mut locked = lock(&session);
-        let start = locked.stepper.start(constraint.language())?.unwrap_or_default();
-        let first = locked.stepper.mark();
+        let history = History::new(Position::start(&constraint, &mut locked)?);
+        let held = Held { epoch: None, ..locked.epoch };
         drop(locked);
-        let recall = Recall::new(constraint.language());
-        let position = Position { frontier: start.into(), recall, text_length: 0, ended: false };
-        let renew_at = constraint.language().limits().shared_items;
-        Ok(Self {
-            constraint,
-            session,
-            tokens: Vec::new(),
-            positions: vec![position],
-            first,
-            renew_at,
-            home: None,
-            eos: None,
-        })
+        Ok(Self { constraint, session, tokens: Vec::new(), history, held, home: None, eos: None })
     }
 
     /// The constraint.
@@ -159,14 +135,16 @@ impl Matcher {
     /// Removes all tokens, and drops their parser states unless a fork shares them.
     pub fn reset(&mut self) {
         self.tokens.clear();
-        self.positions.truncate(1);
-        if let Some(home) = self.home.take()
-            && let Ok(fresh) = Self::new(self.constraint.clone(), home)
+        self.history.go_back(0);
+        self.held.epoch = None;
+        let left = self.go_home();
+        if let Some(mut session) = Session::alone(&self.session)
+            && self.is_current(&session)
         {
-            *self = Self { eos: self.eos.take(), ..fresh };
+            session.release_all();
         }
-        if let Some(mut session) = Session::alone(&self.session) {
-            session.stepper.release(self.first);
+        if self.constraint.bound().is_some() {
+            left.iter().chain([&self.session]).for_each(|session| Session::count(session));
         }
     }
 
@@ -200,7 +178,7 @@ impl Matcher {
     #[doc(alias("compute_mask", "fill_next_token_bitmask", "fill_bitmask"))]
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
         self.filling(words, |this, words| {
-            this.renewing(|this| this.try_mask(&mut this.session(), this.last(), words))
+            this.renewing(|this, session| this.try_mask(session, this.last(), words))
         })
     }
 
@@ -272,7 +250,7 @@ impl Matcher {
         // One reading of one value, as in most texts, is looked up like one of the whole text.
         let (readings, recall) = match (&*position.frontier, position.recall.values()) {
             ([], [Value { readings, recall, .. }]) => (&**readings, recall),
-            (frontier, _) => (frontier, &position.recall),
+            (frontier, _) => (frontier, &*position.recall),
         };
         if words.len() < self.constraint.mask_words() || recall.takes_work() {
             return Ok(false);
@@ -282,11 +260,10 @@ impl Matcher {
             Err(TryLockError::Poisoned(session)) => session.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(false),
         };
-        let is_full = session.stepper.recognizer().n_items() > self.renew_at;
-        if is_full || self.better_choice_in(&session).is_some() {
+        if !self.is_current(&session) || session.is_full() || self.better_choice(&session).is_some() {
             return Ok(false);
         }
-        if position.ended {
+        if position.has_ended() {
             self.mask_after_end(words);
             return Ok(true);
         }
@@ -347,10 +324,9 @@ impl Matcher {
                 return Err(MatchError::DraftOrder { draft: at, after });
             }
         }
-        self.renewing(|this| {
-            let mut session = this.session();
+        self.renewing(|this, session| {
             let mark = session.stepper.mark();
-            let result = this.try_drafts(&mut session, drafts, &mut rows);
+            let result = this.try_drafts(session, drafts, &mut rows);
             session.stepper.release(mark);
             result
         })
@@ -365,8 +341,7 @@ impl Matcher {
         if self.has_ended() {
             return Ok(Forced::default());
         }
-        let bytes = self.renewing(|this| {
-            let mut session = this.session();
+        let bytes = self.renewing(|this, session| {
             let mark = session.stepper.mark();
             let language = this.constraint.language();
             let Position { frontier, recall, .. } = this.last();
@@ -400,11 +375,12 @@ impl Matcher {
     /// Appends several tokens, all of them or, if one is refused, none.
     #[doc(alias("consume_tokens", "accept_tokens"))]
     pub fn advance_all(&mut self, tokens: &[TokenId]) -> Result<(), MatchError> {
-        let before = self.tokens.len();
-        tokens.iter().try_for_each(|&token| self.advance(token)).inspect_err(|_| {
-            self.tokens.truncate(before);
-            self.positions.truncate(before + 1);
-        })
+        let before = self.clone();
+        let advanced = tokens.iter().try_for_each(|&token| self.advance(token));
+        if advanced.is_err() {
+            *self = before;
+        }
+        advanced
     }
 
     /// Appends a token. If it is not allowed, the error says which byte is wrong and what was expected, and
@@ -412,16 +388,19 @@ impl Matcher {
     #[doc(alias("consume_token", "accept_token", "commit"))]
     pub fn advance(&mut self, token: TokenId) -> Result<(), MatchError> {
         self.check(token)?;
-        let position = self.renewing(|this| {
-            let mut session = this.session();
+        let (position, epoch) = self.renewing(|this, session| {
             let mark = session.stepper.mark();
-            let next = this.next(&mut session, this.last(), token);
-            if next.is_err() {
-                session.stepper.release(mark);
-            }
-            next
+            let next = this.next(session, this.last(), token).inspect_err(|_| session.stepper.release(mark))?;
+            let epoch = this.tokens.is_empty().then(|| session.epoch.epoch.clone());
+            Ok((next, epoch))
         })?;
-        self.positions.push(position);
+        if let Some(epoch) = epoch {
+            self.held.epoch = epoch;
+        }
+        self.history.push(position);
+        if self.tokens.len() == self.tokens.capacity() {
+            self.tokens.reserve_exact(TOKENS_MORE);
+        }
         self.tokens.push(token);
         Ok(())
     }
@@ -432,13 +411,12 @@ impl Matcher {
         for &token in tokens {
             self.check(token)?;
         }
-        self.renewing(|this| {
-            let mut session = this.session();
+        self.renewing(|this, session| {
             let mark = session.stepper.mark();
             let mut position = this.last().clone();
             let mut count = Ok(tokens.len());
             for (at, &token) in tokens.iter().enumerate() {
-                match this.next(&mut session, &position, token) {
+                match this.next(session, &position, token) {
                     Ok(next) => position = next,
                     Err(MatchError::Refused(_)) => {
                         count = Ok(at);
@@ -455,13 +433,28 @@ impl Matcher {
         })
     }
 
-    /// Rolls back the last `n` tokens; EOS counts as one.
+    /// Rolls back the last `n` tokens; EOS counts as one. Cost: of more than a few tokens, that of reading some
+    /// of those before them again, at most as many as the text is shorter now than it has been. If that
+    /// fails, for a limit, nothing has changed.
     pub fn rollback(&mut self, n: usize) -> Result<(), MatchError> {
         let present = self.tokens.len();
-        let kept = present.checked_sub(n).ok_or(MatchError::RollbackTooFar { asked: n, present })?;
-        self.tokens.truncate(kept);
-        self.positions.truncate(kept + 1);
-        Ok(())
+        let left = present.checked_sub(n).ok_or(MatchError::RollbackTooFar { asked: n, present })?;
+        let mut history = self.history.clone();
+        history.go_back(left);
+        let found = history.present().n_tokens();
+        if found == left {
+            self.history = history;
+            self.tokens.truncate(left);
+            return Ok(());
+        }
+        let before = self.clone();
+        self.history = history;
+        self.tokens.truncate(found);
+        let read = before.tokens[found..left].iter().try_for_each(|&token| self.advance(token));
+        if read.is_err() {
+            *self = before;
+        }
+        read
     }
 
     /// Makes the output have exactly these tokens: rolls back to the first difference and appends the rest.
@@ -472,7 +465,7 @@ impl Matcher {
         tokens[n_equal..].iter().try_for_each(|&token| self.advance(token))
     }
 
-    /// Forks the output: an independent copy that shares the tables. Cost: a copy of the list of positions.
+    /// Forks the output: an independent copy that shares the tables. Cost: a copy of the tokens.
     #[doc(alias("deep_clone", "branch"))]
     pub fn fork(&self) -> Self {
         self.clone()
@@ -481,13 +474,13 @@ impl Matcher {
     /// Whether the text is a sentence.
     #[doc(alias = "is_accepting")]
     pub fn is_sentence(&self) -> bool {
-        self.session().stepper.is_sentence(&self.last().frontier)
+        self.last().is_sentence()
     }
 
     /// Whether the output has ended with an EOS.
     #[doc(alias("is_terminated", "is_stopped"))]
     pub fn has_ended(&self) -> bool {
-        self.last().ended
+        self.last().has_ended()
     }
 
     /// Whether only EOS may follow.
@@ -520,10 +513,8 @@ impl Matcher {
 
     /// Bytes on the heap, the shared tables included, roughly.
     pub fn memory_usage(&self) -> usize {
-        let session = self.session();
-        let positions =
-            self.positions.iter().map(|position| size_of_val(&*position.readings()) + size_of::<Position>());
-        positions.sum::<usize>() + session.memory_usage()
+        let own = size_of::<Self>() + size_of_val(&*self.tokens) + self.history.memory_usage();
+        own + self.session().memory_usage()
     }
 
     /// Hits and misses of the mask cache, for this output and all that share its tables.
@@ -532,12 +523,12 @@ impl Matcher {
     }
 
     fn last(&self) -> &Position {
-        &self.positions[self.tokens.len()]
+        self.history.present()
     }
 
     /// The tables that it began with.
     pub(crate) fn shared(&self) -> &Arc<Mutex<Session>> {
-        self.home.as_ref().unwrap_or(&self.session)
+        self.home.as_ref().map_or(&self.session, |home| &home.session)
     }
 
     /// Tells tables apart.
@@ -571,26 +562,26 @@ impl Matcher {
                 display: vocabulary.display_token(token),
                 accepted_bytes,
                 refused_byte,
-                text_offset: position.text_length + accepted_bytes,
+                text_offset: position.text_length as usize + accepted_bytes,
                 expected,
                 could_end,
-                ended: position.ended,
+                ended: position.has_ended(),
             })
         };
-        if position.ended {
+        if position.has_ended() {
             return if is_eos || is_pad {
-                Ok(position.clone())
+                Ok(position.end())
             } else {
                 Err(refuse(0, None, Vec::new(), true))
             };
         }
-        if is_eos && stepper.is_sentence(&position.frontier) {
-            return Ok(Position { ended: true, ..position.clone() });
+        if is_eos && position.is_sentence() {
+            return Ok(position.end());
         }
         let mut refused = None;
         let mut at = 0;
         let named = self.named(token);
-        let mut recall = position.recall.clone();
+        let mut recall = Recall::clone(&position.recall);
         let n_bytes = vocabulary.bytes(token).map_or(0, <[u8]>::len);
         let mut are_bytes_read = n_bytes > 0;
         let step = |stepper: &mut Stepper, before: &[Config], byte: u8, next: &mut Frontier| {
@@ -624,8 +615,10 @@ impl Matcher {
             let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));
             return Err(refuse(at, byte, expected, could_end));
         }
-        let text_length = position.text_length + n_bytes;
-        Ok(Position { frontier: readings.into(), recall, text_length, ended: false })
+        let is_sentence = stepper.is_sentence(&readings);
+        let recall = if recall.is_nothing() { position.recall.clone() } else { Arc::new(recall) };
+        let frontier = session.shared_frontier(readings);
+        Ok(position.next((frontier, recall), n_bytes, is_sentence))
     }
 
     fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {

@@ -28,7 +28,7 @@ use crate::mask::{self, MASK_BITS};
 use crate::recalled::Recalled;
 
 /// What is recalled of a text; nothing in a language without a memory. Copies share it until they read on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recall {
     /// Of the whole text, or of a value within it.
     memory: Option<Arc<dyn Memory>>,
@@ -63,6 +63,17 @@ pub struct Value {
     pub recall: Recall,
 }
 
+/// Readings that have other names.
+pub(crate) fn renamed_frontier<E>(
+    readings: &[Config],
+    rename: impl FnMut(Config) -> Result<Config, E>,
+) -> Result<Frontier, E> {
+    let mut renamed = readings.iter().copied().map(rename).collect::<Result<Frontier, E>>()?;
+    renamed.sort_unstable();
+    renamed.dedup();
+    Ok(renamed)
+}
+
 impl Recall {
     /// Of the empty text.
     pub fn new(language: &Language) -> Self {
@@ -70,6 +81,26 @@ impl Recall {
         let embedded = &language.grammar().embedded;
         let inside = (!embedded.is_empty()).then(|| Inside { last: 0, values: Vec::new() });
         Self { memory, inside, counts: Counts::new(language) }
+    }
+
+    /// Whether it is the same for all texts of the language.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.memory.is_none() && self.inside.is_none() && self.counts.is_none()
+    }
+
+    /// The same of readings that have other names.
+    pub(crate) fn renamed<E>(
+        &self,
+        rename: &mut impl FnMut(Config) -> Result<Config, E>,
+    ) -> Result<Self, E> {
+        let mut renamed = self.clone();
+        if let Some(counts) = &mut renamed.counts {
+            *counts = counts.renamed(&mut *rename)?;
+        }
+        for value in renamed.inside.iter_mut().flat_map(|inside| &mut inside.values) {
+            value.readings = renamed_frontier(&value.readings, &mut *rename)?;
+        }
+        Ok(renamed)
     }
 
     /// Of a value that a byte has opened.

@@ -1,27 +1,43 @@
 //! The tables that outputs grow together.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
+use anygram_bits::PartedTable;
 use anygram_recognizer::{Choice, Mark, Recognizer};
+use rustc_hash::FxBuildHasher;
 
 use crate::bound::Share;
 use crate::budget::Budgets;
 use crate::constraint::Constraint;
+use crate::epoch::{Epoch, Held, later};
 use crate::error::{MatchError, StepError};
-use crate::frontier::Stepper;
+use crate::frontier::{Config, Stepper};
+use crate::language::Language;
 use crate::mask::Walks;
 use crate::memo::Memo;
 use crate::recall::Selections;
 
 /// The tables that outputs grow together.
 pub(crate) struct Session {
+    language: Arc<Language>,
     pub stepper: Stepper,
     pub choice: Choice,
+    /// The readings of outputs, each set once.
+    frontiers: PartedTable<(u64, Arc<[Config]>)>,
+    /// The present epoch: what outputs hold has its number.
+    pub epoch: Held,
+    /// Those before it that some output holds.
+    former: Vec<Weak<Epoch>>,
+    /// The readings before any token was read, and the point where only they had been made.
+    start: Option<(Arc<[Config]>, Mark)>,
+    /// How much of what is held the outputs brought from epochs before.
+    n_adopted: usize,
     pub walks: Walks,
     pub memo: Memo,
     pub selections: Selections,
-    /// The tables of outputs that have moved to another engine, and their point before any token was read.
-    pub heavy: Option<(Arc<Mutex<Session>>, Mark)>,
+    /// The tables of outputs that have moved to another engine.
+    pub heavy: Option<Arc<Mutex<Session>>>,
     /// Made when a budget is first asked about.
     pub budgets: Option<Box<Budgets>>,
     /// What a bound on many tables knows of these.
@@ -30,10 +46,105 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
-        let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
-        let walks = Walks::of(constraint.vocabulary());
-        let (memo, selections) = (Memo::default(), Selections::default());
-        Ok(Self { stepper, choice, walks, memo, selections, heavy: None, budgets: None, share: None })
+        let language = constraint.language().clone();
+        let stepper = Stepper::with(&language, recognizer(&language, choice)?);
+        Ok(Self {
+            language,
+            stepper,
+            choice,
+            frontiers: PartedTable::default(),
+            epoch: Held { number: 0, epoch: Some(Arc::default()) },
+            former: Vec::new(),
+            start: None,
+            n_adopted: 0,
+            walks: Walks::of(constraint.vocabulary()),
+            memo: Memo::default(),
+            selections: Selections::default(),
+            heavy: None,
+            budgets: None,
+            share: None,
+        })
+    }
+
+    /// The readings before any token was read.
+    pub fn start(&mut self) -> Result<Arc<[Config]>, MatchError> {
+        if let Some((start, _)) = &self.start {
+            return Ok(start.clone());
+        }
+        let start: Arc<[Config]> = self.stepper.start(&self.language)?.unwrap_or_default().into();
+        self.start = Some((start.clone(), self.stepper.mark()));
+        Ok(start)
+    }
+
+    /// Drops the parser states that were made behind the start, if no output needs them.
+    pub fn release_all(&mut self) {
+        if let Some((_, first)) = self.start {
+            self.stepper.release(first);
+        }
+    }
+
+    /// Readings that are kept: equal ones are one.
+    pub fn shared_frontier(&mut self, readings: Vec<Config>) -> Arc<[Config]> {
+        let hash = FxBuildHasher.hash_one(&*readings);
+        if let Some((_, known)) = self.frontiers.find(hash, |known| known.0 == hash && *known.1 == *readings) {
+            return known.clone();
+        }
+        let shared: Arc<[Config]> = readings.into();
+        self.frontiers.insert_unique(hash, (hash, shared.clone()), |known| known.0);
+        shared
+    }
+
+    /// How much is held that goes with the parser states.
+    fn held(&self) -> usize {
+        self.stepper.held() + self.frontiers.len()
+    }
+
+    /// Whether it is time for new parser states. What the outputs brought over counts as little as it can, so
+    /// that the cost of bringing it is spread over as much that is new.
+    pub fn is_full(&self) -> bool {
+        self.held().saturating_sub(self.n_adopted) > self.language.limits().shared_items.max(self.n_adopted)
+    }
+
+    /// Counts what an output brings over.
+    pub fn adopting<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.held();
+        let result = work(self);
+        self.n_adopted += self.held().saturating_sub(before);
+        result
+    }
+
+    /// Begins new parser states, to which outputs move over when they are used next. What is known of tokens
+    /// and masks stays, unless lexemes are too many, so that they begin anew as well.
+    pub fn renew(&mut self, keeps_lexemes: bool) -> Result<(), MatchError> {
+        let fresh = recognizer(&self.language, self.choice)?;
+        let (old, has_shapes) = self.stepper.renew(&self.language, fresh, keeps_lexemes);
+        if !has_shapes {
+            let memo = self.memo.forget();
+            later(move || drop(memo));
+        }
+        if !keeps_lexemes {
+            let walks = self.walks.forget();
+            later(move || drop(walks));
+            self.selections = Selections::default();
+            self.budgets = None;
+        }
+        (self.start, self.n_adopted) = (None, 0);
+        let frontiers = std::mem::take(&mut self.frontiers);
+        let next = Held { number: self.epoch.number + 1, epoch: Some(Arc::default()) };
+        let before = std::mem::replace(&mut self.epoch, next);
+        self.former.retain(|former| former.strong_count() > 0);
+        let (states, rest) = old.into_parts();
+        later(move || drop((rest, frontiers)));
+        match before.epoch.filter(|before| Arc::strong_count(before) > 1) {
+            // No output needs its states.
+            None => later(move || drop(states)),
+            Some(before) => {
+                let retired = before.end(keeps_lexemes.then_some(states));
+                self.former.push(Arc::downgrade(&before));
+                later(move || drop(retired));
+            }
+        }
+        Ok(())
     }
 
     /// Tables that outputs can share, counted where the constraint has a bound.
@@ -75,13 +186,12 @@ impl Session {
     }
 
     fn empty(&mut self) -> impl Sized + use<> {
-        (self.walks.forget(), self.memo.forget(), self.budgets.take())
-    }
-
-    fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
-        let language = constraint.language();
-        let recognizer = choice.recognizer(language.lexing().cfg.clone(), language.limits().recognizer);
-        Ok(recognizer.map_err(StepError::from)?)
+        let known = (self.walks.forget(), self.memo.forget(), self.budgets.take());
+        // If there are no new states to be had, outputs go on with the old ones.
+        if self.renew(true).is_ok() {
+            self.stepper.forget_shapes();
+        }
+        known
     }
 
     /// Bytes on the heap, roughly, without the tables of another engine.
@@ -90,14 +200,18 @@ impl Session {
     }
 
     fn memory_of_masks(&self) -> usize {
-        self.stepper.memory_usage() + self.walks.memory_usage() + self.memo.memory_usage()
+        let former: usize =
+            self.former.iter().filter_map(Weak::upgrade).map(|former| former.memory_usage()).sum();
+        let frontiers = self.frontiers.len() * (size_of::<(u64, Arc<[Config]>)>() + 48);
+        let states = self.stepper.memory_usage() + frontiers + former;
+        states + self.walks.memory_usage() + self.memo.memory_usage()
     }
 
     /// Bytes on the heap, with the tables of another engine; `None` if a thread works on them.
     pub fn try_memory_usage(session: &Mutex<Self>) -> Option<usize> {
         let own = {
             let session = free(session)?;
-            (session.memory_usage(), session.heavy.as_ref().map(|(heavy, _)| heavy.clone()))
+            (session.memory_usage(), session.heavy.clone())
         };
         match own {
             (bytes, None) => Some(bytes),
@@ -110,7 +224,7 @@ impl Session {
         let forget = |session: &Mutex<Self>| {
             let mut locked = lock(session);
             let dropped = locked.empty();
-            let heavy = locked.heavy.as_ref().map(|(heavy, _)| heavy.clone());
+            let heavy = locked.heavy.clone();
             // Many small tables: nobody has to wait until they are gone.
             drop(locked);
             drop(dropped);
@@ -120,23 +234,11 @@ impl Session {
             forget(&heavy);
         }
     }
+}
 
-    /// New parser states; what is known of tokens and masks moves over from the old ones.
-    pub fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let recognizer = Self::recognizer(constraint, old.choice)?;
-        let (stepper, has_shapes) = Stepper::renewed(constraint.language(), recognizer, &mut old.stepper);
-        let memo = std::mem::take(&mut old.memo);
-        Ok(Self {
-            stepper,
-            choice: old.choice,
-            walks: std::mem::take(&mut old.walks),
-            memo: if has_shapes { memo } else { Memo::default() },
-            selections: std::mem::take(&mut old.selections),
-            heavy: old.heavy.take(),
-            budgets: old.budgets.take(),
-            share: None,
-        })
-    }
+fn recognizer(language: &Language, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
+    let made = choice.recognizer(language.lexing().cfg.clone(), language.limits().recognizer);
+    Ok(made.map_err(StepError::from)?)
 }
 
 /// Locks tables that no thread works on.

@@ -331,6 +331,58 @@ impl Earley {
         !is_too_many
     }
 
+    /// The state that reads what one of another engine over the same grammar reads. What it takes over on the
+    /// way, the states in which items began, is noted in `known`, by their ids there. Cost: the items of
+    /// those that are not known yet.
+    pub fn adopt(
+        &mut self,
+        of: &Self,
+        state: StateId,
+        known: &mut FxHashMap<StateId, StateId>,
+    ) -> Result<StateId, RecognizerError> {
+        let start = of.start();
+        known.entry(start).or_insert_with(|| self.start());
+        let mut open = vec![state];
+        while let Some(&state) = open.last() {
+            if known.contains_key(&state) {
+                open.pop();
+                continue;
+            }
+            if of.anywhere == Some(state) {
+                let anywhere = self.anywhere()?;
+                known.insert(state, anywhere);
+                continue;
+            }
+            let State { kernel, is_sentence, .. } = &of.states[state.index()];
+            let n_open = open.len();
+            open.extend(kernel.iter().map(|item| item.1).filter(|origin| !known.contains_key(origin)));
+            if open.len() > n_open {
+                continue;
+            }
+            let item = |&(rest, origin): &Item| Some((self.rest_named(of.grown.name(rest)), *known.get(&origin)?));
+            let items = kernel.iter().filter_map(item).collect();
+            let own = self.intern(Completed { items, is_sentence: *is_sentence, reach: None })?;
+            known.insert(state, own);
+        }
+        known.get(&state).copied().ok_or(RecognizerError::TooManyItems { limit: self.limits.items })
+    }
+
+    /// Leaves only what [`Earley::adopt`] takes from it. Returns the rest, which is most of it.
+    pub fn retire(&mut self) -> impl Sized + Send + use<> {
+        (
+            (std::mem::take(&mut self.ids), std::mem::take(&mut self.steps)),
+            (std::mem::take(&mut self.completed), std::mem::take(&mut self.all_completed)),
+            (std::mem::take(&mut self.outermost), std::mem::take(&mut self.merges)),
+            (std::mem::take(&mut self.reaches), std::mem::take(&mut self.views)),
+        )
+    }
+
+    /// Forgets the numbers of shapes: a state that is looked at again has another.
+    pub fn forget_shapes(&mut self) {
+        self.views = Vec::new();
+        self.shapes = FxHashMap::default();
+    }
+
     /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
     /// was not done, or if they are too many to tell.
     pub fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {

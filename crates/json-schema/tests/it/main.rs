@@ -14,6 +14,7 @@ mod matcher;
 mod options;
 mod pattern;
 mod recall;
+mod renewal;
 mod shared;
 mod shortest;
 mod simulate;

@@ -22,12 +22,15 @@ impl Matcher {
         words: &mut [u32],
     ) -> Result<bool, MatchError> {
         let left = budget.checked_sub(1);
-        if left.is_none() && !self.last().ended || !self.known_mask_into(words)? {
+        if left.is_none() && !self.last().has_ended() || !self.known_mask_into(words)? {
             return Ok(false);
         }
         let position = self.last();
-        let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
+        let Some(left) = left.filter(|_| !position.has_ended()) else { return Ok(true) };
         let Ok(mut session) = self.session.try_lock() else { return Ok(false) };
+        if !self.is_current(&session) {
+            return Ok(false);
+        }
         let mask = &words[..self.constraint.mask_words()];
         let numbered = self.numbered(&mut session.stepper, budget)?;
         let (generation, budgets) = (session.stepper.generation(), session.budgets.as_ref());
@@ -78,7 +81,7 @@ impl Matcher {
                 return Ok(());
             }
             let plain = words.to_vec();
-            this.renewing(|this| this.try_budget(budget, &plain, words))
+            this.renewing(|this, session| this.try_budget(session, budget, &plain, words))
         })
     }
 
@@ -88,8 +91,8 @@ impl Matcher {
         if self.has_ended() {
             return Ok(Some(0));
         }
-        self.renewing(|this| {
-            this.with_budgets(|budgets, question| {
+        self.renewing(|this, session| {
+            this.with_budgets(session, |budgets, question| {
                 let numbered = this.numbered(question.stepper, limit)?;
                 budgets.minimum_recalling(question, &this.last().recall.along(&numbered), limit)
             })
@@ -97,12 +100,13 @@ impl Matcher {
     }
 
     /// Asks about costs; the states made on the way are released.
-    pub(super) fn with_budgets<T>(
+    fn with_budgets<T>(
         &self,
+        session: &mut Session,
         ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
     ) -> Result<T, MatchError> {
         let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
-        let Session { stepper, budgets, share, .. } = &mut *self.session();
+        let Session { stepper, budgets, share, .. } = session;
         share.iter_mut().for_each(Share::ask_budgets);
         let budgets =
             budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
@@ -115,14 +119,20 @@ impl Matcher {
     }
 
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
-    pub(super) fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
+    fn try_budget(
+        &self,
+        session: &mut Session,
+        budget: u32,
+        plain: &[u32],
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
         words.fill(0);
         let (Position { frontier, recall, .. }, vocabulary) = (self.last(), self.constraint.vocabulary());
         let has_bytes_alone =
             self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
-            let is_ample = self.with_budgets(|budgets, question| {
+            let is_ample = self.with_budgets(session, |budgets, question| {
                 let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
                 let numbered = self.numbered(question.stepper, budget)?;
                 let text = self.text(&numbered);

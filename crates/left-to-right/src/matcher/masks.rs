@@ -45,7 +45,7 @@ impl Matcher {
         position: &Position,
         words: &mut [u32],
     ) -> Result<(), MatchError> {
-        if position.ended {
+        if position.has_ended() {
             self.mask_after_end(words);
             return Ok(());
         }

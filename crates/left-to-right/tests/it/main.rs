@@ -15,6 +15,7 @@ mod memo;
 mod oracle;
 mod outputs;
 mod pieces;
+mod renewal;
 mod rows;
 mod sequences;
 mod tree;

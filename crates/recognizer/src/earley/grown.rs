@@ -306,6 +306,17 @@ impl Earley {
         automata.map(|(at, of)| grown.intern(of, at as u32, LOOP, rests)).collect()
     }
 
+    /// The rest of a [name](Grown::name).
+    pub(super) fn rest_named(&mut self, (number, state): (u32, u32)) -> RestId {
+        let Self { cfg, grown, rests, .. } = self;
+        let Some(automaton) = number.checked_sub(grown.from as u32) else { return RestId(number) };
+        let Some(of) = cfg.automata.get(automaton as usize) else { return RestId(number) };
+        let n_before = rests.len();
+        let rest = grown.intern(of, automaton, state, rests);
+        self.n_items += self.rests.len() - n_before;
+        rest
+    }
+
     /// Adds what a rest can go on with to the terminals that can come next and the nonterminals that are
     /// predicted.
     pub(super) fn want_grown(&mut self, rest: RestId, viable: &mut BitSet, predicted: &mut BitSet) {

@@ -312,6 +312,48 @@ fn shapes_mean_the_same_in_all_engines() {
 }
 
 #[test]
+fn adopted_states_read_on_as_they_did() {
+    let mut n_compared = 0;
+    for seed in 0..15_000 {
+        let mut random = Random::new(seed);
+        let Some((cfg, written_out)) = random_cfgs(&mut random) else { continue };
+        // Without automata too.
+        let cfg = if seed % 3 == 0 { written_out.clone() } else { cfg };
+        let mut former = Earley::new(cfg.clone(), LIMITS).unwrap();
+        let mut reference = Reference::new(written_out, LIMITS).unwrap();
+        let mut points = Vec::new();
+        lattice(&mut random, &mut former, &mut reference, |_, _, point, _| points.push(point));
+        drop(former.retire());
+        let mut engine = Earley::new(cfg, LIMITS).unwrap();
+        // Other states come first, so that ids differ.
+        lattice(&mut random, &mut engine, &mut reference, |_, _, _, _| {});
+        let (mut known, n_before) = (HashMap::default(), engine.n_states());
+        let adopted: Vec<StateId> =
+            points.iter().map(|point| engine.adopt(&former, point.0, &mut known).unwrap()).collect();
+        let n_after = engine.n_states();
+        assert!(n_after - n_before <= former.n_states(), "seed {seed}");
+        for (point, adopted) in points.iter_mut().zip(adopted) {
+            assert_eq!(engine.adopt(&former, point.0, &mut known), Ok(adopted), "seed {seed}");
+            assert_eq!(seen(&engine, adopted), seen(&reference, point.1), "seed {seed}");
+            point.0 = adopted;
+        }
+        assert_eq!(engine.n_states(), n_after, "seed {seed}");
+        for _ in 0..30 {
+            let from = points[random.below(points.len())];
+            let terminal = Some(TerminalId::new(random.below(N_TERMINALS)));
+            let our = engine.extend(&[Edge { from: from.0, terminal }]).unwrap();
+            let their = reference.extend(&[Edge { from: from.1, terminal }]).unwrap();
+            assert_eq!(our.is_some(), their.is_some(), "seed {seed}");
+            let (Some(our), Some(their)) = (our, their) else { continue };
+            assert_eq!(seen(&engine, our), seen(&reference, their), "seed {seed}");
+            points.push((our, their));
+            n_compared += 1;
+        }
+    }
+    assert!(n_compared > 10_000, "{n_compared} states were compared");
+}
+
+#[test]
 fn a_limited_stack_reads_all_that_automata_read() {
     let mut n_compared = 0;
     for seed in 0..6_000 {

@@ -1,0 +1,288 @@
+//! A server's day: thousands of outputs in progress on one grammar, for a million of steps and more.
+//!
+//! Outputs come and go; all share the tables of one constraint. Told are the steps once tables are warm, and
+//! what an output takes in memory beyond these tables.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anygram::{GrammarFormat, LoadOptions, Matcher, TokenId, Vocabulary};
+use anygram_bits::Random;
+use anygram_left_to_right::mask::get_bit;
+use anyhow::{Context, Result, anyhow, bail};
+use cpu_time::ProcessTime;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::masks::engine;
+use crate::masks::report::{commit, cpu, today};
+use crate::masks::workload;
+use crate::measure::{print_table, quantile, timed, us};
+use crate::schemas::data;
+use crate::schemas::measure::held;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The folder of data and vocabularies.
+    #[arg(long, value_name = "DIR", default_value = "../shared")]
+    shared: PathBuf,
+    /// Only workloads whose name begins so (repeatable); `json` is any JSON.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Outputs in progress at a time.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    outputs: usize,
+    /// Steps of all outputs together, a mask and an advance each; the first half warms the tables.
+    #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+    steps: usize,
+    /// The most tokens of an output.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    tokens: usize,
+    /// Also write everything as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anygram-bench serve
+  anygram-bench serve --only sql --outputs 100 --steps 100000";
+
+/// Any JSON, with the texts of JSONSchemaBench.
+const JSON: &str = "json";
+
+/// The others, as [`workload::replayed`] names them.
+const WORKLOADS: [&str; 4] = ["sql_grammar", "sqlite_kw", "cpp_he", "smiles"];
+
+/// What ends an output.
+const EOS: u32 = 151_643;
+
+/// A grammar, and what its texts are like.
+struct Job {
+    name: &'static str,
+    format: GrammarFormat,
+    grammar: String,
+    texts: Vec<Vec<u32>>,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Served {
+    workload: String,
+    outputs: usize,
+    steps: usize,
+    /// Outputs that came to their end.
+    ended: usize,
+    /// Microseconds of the steps of the second half.
+    p50_us: f64,
+    p99_us: f64,
+    p999_us: f64,
+    max_us: f64,
+    /// The longest steps of the first half.
+    first_max_us: f64,
+    /// How many of the second half took more than [`PAUSE_US`].
+    pauses: usize,
+    /// Seconds of all threads, and of the steps.
+    process_s: f64,
+    steps_s: f64,
+    /// Bytes of the tables, as they tell, half-way and in the end.
+    tables_half: usize,
+    tables: usize,
+    /// The most that they were.
+    tables_max: usize,
+    /// Bytes that went when all outputs but one had gone, for each of these, and its tokens.
+    bytes_an_output: f64,
+    tokens_an_output: f64,
+}
+
+/// A step beyond this is a pause.
+const PAUSE_US: f64 = 2_000.0;
+
+const COLUMNS: [&str; 13] = [
+    "workload",
+    "outputs",
+    "steps",
+    "ended",
+    "p50 µs",
+    "p99",
+    "p99.9",
+    "max",
+    "over 2 ms",
+    "max of 1st half",
+    "tables MiB half, end, max",
+    "bytes an output",
+    "tokens",
+];
+
+pub fn run(args: &Args) -> Result<()> {
+    let path = args.shared.join("data/tokenizers/qwen.tiktoken.gz");
+    let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
+    let vocabulary = Vocabulary::from_file(&path, &options).context("say where the shared data are by --shared")?;
+    let mut served = Vec::new();
+    for job in jobs(args, &vocabulary)? {
+        served.push(serve(args, &job, &vocabulary)?);
+    }
+    report(args, &served)
+}
+
+fn jobs(args: &Args, vocabulary: &Vocabulary) -> Result<Vec<Job>> {
+    let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&**only));
+    let mut jobs = Vec::new();
+    if is_wanted(JSON) {
+        let texts = json_texts(&args.shared, vocabulary)?;
+        jobs.push(Job { name: JSON, format: GrammarFormat::JsonSchema, grammar: "{}".into(), texts });
+    }
+    for name in WORKLOADS.into_iter().filter(|name| is_wanted(name)) {
+        let found = workload::replayed(&args.shared, vocabulary, |other| other == name, None)?;
+        let found = found.into_iter().next().ok_or_else(|| anyhow!("{name} is no workload"))?;
+        jobs.push(Job { name, format: GrammarFormat::Lark, grammar: found.grammar, texts: found.texts });
+    }
+    if jobs.is_empty() {
+        bail!("no workload begins with {}; there are {JSON}, {}", args.only.join(" or "), WORKLOADS.join(", "));
+    }
+    Ok(jobs)
+}
+
+fn json_texts(shared: &Path, vocabulary: &Vocabulary) -> Result<Vec<Vec<u32>>> {
+    let schemas = data::schemas(&shared.join("data/jsonschemabench"), |_| true, (20, None))?;
+    let texts = schemas.iter().flat_map(|schema| &schema.texts).filter(|text| text.1);
+    texts.map(|(text, _)| Ok(vocabulary.encode(text)?.into_iter().map(|token| token.0).collect())).collect()
+}
+
+/// Draws tokens as texts have them, one after another.
+struct Bigrams {
+    /// Of each token, and of the beginning, those that follow it.
+    followers: HashMap<Option<u32>, Vec<u32>>,
+    all: Vec<u32>,
+}
+
+impl Bigrams {
+    fn new(texts: &[Vec<u32>]) -> Self {
+        let (mut followers, mut all): (HashMap<_, Vec<u32>>, _) = (HashMap::new(), Vec::new());
+        for text in texts {
+            let mut before = None;
+            for &token in text.iter().chain([&EOS]) {
+                followers.entry(before).or_default().push(token);
+                all.push(token);
+                before = Some(token);
+            }
+        }
+        Self { followers, all }
+    }
+
+    /// A token that a mask allows: mostly one that follows the last in a text, else one of the texts, else any.
+    fn draw(&self, last: Option<u32>, words: &[u32], random: &mut Random) -> Option<u32> {
+        const TRIES: usize = 16;
+        let followers = self.followers.get(&last).filter(|_| !random.chance(2));
+        for tokens in followers.into_iter().chain([&self.all]) {
+            for _ in 0..TRIES {
+                let token = *random.choose(tokens);
+                if get_bit(words, token as usize) {
+                    return Some(token);
+                }
+            }
+        }
+        let from = random.below(words.len());
+        let at = (0..words.len()).map(|at| (from + at) % words.len()).find(|&at| words[at] != 0)?;
+        Some(32 * at as u32 + words[at].trailing_zeros())
+    }
+}
+
+fn serve(args: &Args, job: &Job, vocabulary: &Vocabulary) -> Result<Served> {
+    let bar = ProgressBar::new(args.steps as u64).with_style(
+        ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} steps, {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.set_message(job.name);
+    let bigrams = Bigrams::new(&job.texts);
+    let first = engine::matcher(job.format, &job.grammar, vocabulary).map_err(|error| anyhow!("{error}"))?;
+    let mut words = vec![0; first.constraint().mask_words()];
+    let mut outputs: Vec<Matcher> = (0..args.outputs).map(|_| first.fork()).collect();
+    let mut random = Random::new(1);
+    let (mut ended, mut times, mut tables_half, mut tables_max, mut first_max_us) =
+        (0, Vec::new(), 0, 0, 0.0_f64);
+    let begun = ProcessTime::now();
+    for step in 0..args.steps {
+        if step == args.steps / 2 {
+            tables_half = outputs[0].memory_usage();
+            first_max_us = quantile(&times, 1.0);
+            times.clear();
+        }
+        let output = &mut outputs[step % args.outputs];
+        if output.has_ended() || output.tokens().len() >= args.tokens {
+            ended += 1;
+            output.reset();
+        }
+        let (masked, mask) = timed(|| output.mask_into(&mut words));
+        masked.map_err(|error| anyhow!("{}, step {step}: {error}", job.name))?;
+        let last = output.tokens().last().map(|token| token.0);
+        let Some(token) = bigrams.draw(last, &words, &mut random) else {
+            bail!("wrong: {}, step {step}: no token may follow", job.name)
+        };
+        let (advanced, advance) = timed(|| output.advance(TokenId(token)));
+        advanced.map_err(|error| anyhow!("wrong: {}, step {step}: {error}", job.name))?;
+        times.push(mask + advance);
+        if step % 1024 == 0 {
+            bar.set_position(step as u64);
+            tables_max = tables_max.max(outputs[0].memory_usage());
+        }
+    }
+    let process_s = begun.elapsed().as_secs_f64();
+    bar.finish_and_clear();
+    let tables = outputs[0].memory_usage();
+    let gone = outputs.split_off(1);
+    let n_tokens: usize = gone.iter().map(|output| output.tokens().len()).sum();
+    let n_gone = gone.len().max(1) as f64;
+    let before = held();
+    drop(gone);
+    let bytes = before.saturating_sub(held());
+    let at = |share| quantile(&times, share);
+    Ok(Served {
+        workload: job.name.into(),
+        outputs: args.outputs,
+        steps: args.steps,
+        ended,
+        p50_us: at(0.5),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        max_us: at(1.0),
+        first_max_us,
+        pauses: times.iter().filter(|&&time| time > PAUSE_US).count(),
+        process_s,
+        steps_s: times.iter().sum::<f64>() / 1e6,
+        tables_half,
+        tables,
+        tables_max,
+        bytes_an_output: bytes as f64 / n_gone,
+        tokens_an_output: n_tokens as f64 / n_gone,
+    })
+}
+
+fn report(args: &Args, served: &[Served]) -> Result<()> {
+    let mib = |bytes: usize| format!("{:.1}", bytes as f64 / 1_048_576.0);
+    let row = |one: &Served| {
+        vec![
+            one.workload.clone(),
+            one.outputs.to_string(),
+            one.steps.to_string(),
+            one.ended.to_string(),
+            us(one.p50_us),
+            us(one.p99_us),
+            us(one.p999_us),
+            us(one.max_us),
+            one.pauses.to_string(),
+            us(one.first_max_us),
+            format!("{}, {}, {}", mib(one.tables_half), mib(one.tables), mib(one.tables_max)),
+            format!("{:.0}", one.bytes_an_output),
+            format!("{:.0}", one.tokens_an_output),
+        ]
+    };
+    let rows: Vec<Vec<String>> = served.iter().map(row).collect();
+    print_table(&format!("{}, {}, commit {}", today(), cpu(), commit()), &COLUMNS, &rows);
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_string_pretty(served)? + "\n")
+            .with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

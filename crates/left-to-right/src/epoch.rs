@@ -1,0 +1,69 @@
+//! The parser states of shared tables, one generation after another.
+//!
+//! Tables are full when texts have made as many parser states as a limit allows. Then they begin new ones, an
+//! *epoch*, and what is known of tokens and masks stays. Outputs still name states of the epoch before. Each
+//! moves over when it is used next: the states that it stands on, and those in which their items began, are
+//! made again in the present epoch (as a copying collector does with what is reachable; Cheney 1970). So no
+//! step waits for other outputs, and what is left behind goes with the last output that names it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anygram_recognizer::{Recognizer, StateId};
+use rustc_hash::FxHashMap;
+
+/// What outputs hold as long as they name parser states of an epoch.
+#[derive(Default)]
+pub(crate) struct Epoch {
+    /// What is left of it once the next has begun.
+    former: Mutex<Option<Former>>,
+}
+
+/// What is left of an epoch.
+pub(crate) struct Former {
+    /// Its states; `None` if lexemes are others too, so that only the tokens of an output tell where it is.
+    pub states: Option<Box<dyn Recognizer>>,
+    /// The states that were taken over, and to which epoch.
+    pub known: FxHashMap<StateId, StateId>,
+    pub known_to: u64,
+}
+
+impl Epoch {
+    /// What is left of it; `None` as long as it is the present one.
+    pub fn former(&self) -> MutexGuard<'_, Option<Former>> {
+        // Of what a panic left behind each entry is whole.
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends it. Returns what is not needed any more.
+    pub fn end(&self, mut states: Option<Box<dyn Recognizer>>) -> impl Sized + Send + use<> {
+        let retired = states.as_mut().and_then(|states| Some(states.shared_states_mut()?.retire()));
+        *self.former() = Some(Former { states, known: FxHashMap::default(), known_to: 0 });
+        retired
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        let states = |former: &Former| former.states.as_ref().map_or(0, |states| states.memory_usage());
+        self.former().as_ref().map_or(0, states)
+    }
+}
+
+impl Drop for Former {
+    fn drop(&mut self) {
+        let (states, known) = (self.states.take(), std::mem::take(&mut self.known));
+        later(move || drop((states, known)));
+    }
+}
+
+/// Drops something on another thread: millions of small tables, for which whoever waits for a mask need not
+/// wait. (On a thread of rayon's pool, which batches of masks have started anyhow.)
+pub(crate) fn later(drop: impl FnOnce() + Send + 'static) {
+    rayon::spawn(drop);
+}
+
+/// What an output has of an epoch: its number, and the epoch itself as soon as it names states of it.
+#[derive(Clone, Default)]
+pub(crate) struct Held {
+    pub number: u64,
+    pub epoch: Option<Arc<Epoch>>,
+}
