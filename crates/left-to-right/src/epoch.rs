@@ -34,11 +34,12 @@ impl Epoch {
         self.former.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it. Returns what is not needed any more.
-    pub fn end(&self, mut states: Option<Box<dyn Recognizer>>) -> impl Sized + Send + use<> {
-        let retired = states.as_mut().and_then(|states| Some(states.shared_states_mut()?.retire()));
+    /// Ends it.
+    pub fn end(&self, mut states: Option<Box<dyn Recognizer>>) {
+        if let Some(states) = states.as_mut().and_then(|states| states.shared_states_mut()) {
+            states.retire();
+        }
         *self.former() = Some(Former { states, known: FxHashMap::default(), known_to: 0 });
-        retired
     }
 
     /// Bytes on the heap, roughly.

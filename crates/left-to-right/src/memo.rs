@@ -12,6 +12,10 @@
 //! for a mask that is new mostly has new reasons for few of its tokens. Where the mask had tokens already,
 //! what is kept says so.
 //!
+//! Two generations are kept. When the younger has half of the bytes that are allowed, it is the older one, and
+//! what was the older is dropped; what is found in the older moves to the younger. So what outputs use stays,
+//! and no mask waits until all others are dropped.
+//!
 //! The states that were looked into are noted while a mask is computed (`Stepper::begin_trace`); those made
 //! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does
 //! not depend on the stack at all; parser stacks that share what they hold are Tomita's (1985). Cost of a
@@ -21,25 +25,20 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use anygram_bits::PartedTable;
+use anygram_bits::{Pages, PartedTable};
 use anygram_recognizer::StateId;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use crate::epoch::later;
 use crate::frontier::{Config, Stepper};
 use crate::mask::Tokens;
 
-/// What is known of masks and of parts of masks, bounded in bytes: when full, all is dropped.
+/// What is known of masks and of parts of masks, bounded in bytes.
 #[derive(Default)]
 pub struct Memo {
-    nodes: Vec<Node>,
-    /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`PART`] there, and
-    /// what is asked about.
-    /// Each with its hash: a table that grows does not look at the keys.
-    edges: PartedTable<(u64, EdgeKey, u32)>,
-    /// Of each set of tokens, by hash, all that have it.
-    sets: FxHashMap<u64, Vec<Arc<Tokens>>>,
-    bytes: usize,
+    younger: Generation,
+    older: Generation,
     counts: MemoCounts,
     /// What was found out while the present mask is computed and is not kept.
     present: FxHashMap<(Config, u64), Found>,
@@ -47,6 +46,26 @@ pub struct Memo {
     met: Vec<StateId>,
     looked_at: Vec<StateId>,
     key: Vec<u32>,
+}
+
+/// Decision trees.
+#[derive(Default)]
+struct Generation {
+    nodes: Pages<Node>,
+    /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`PART`] there, and
+    /// what is asked about.
+    /// Each with its hash: a table that grows does not look at the keys.
+    edges: PartedTable<(u64, EdgeKey, u32)>,
+    /// Of each set of tokens, by hash, all that have it.
+    sets: PartedTable<(u64, Arc<Tokens>)>,
+    bytes: usize,
+}
+
+/// What is asked about: a mask, or what is left of some tokens behind a reading.
+#[derive(Clone, Copy)]
+enum Root<'a> {
+    Mask(&'a [Config]),
+    Part((Config, u64)),
 }
 
 /// How often masks were known, see [`crate::Matcher::memo_counts`].
@@ -108,13 +127,9 @@ impl Memo {
 
     /// The mask of a frontier, if it is known.
     pub(crate) fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Tokens> {
-        self.begin(frontier);
-        let node = self.descend(stepper)?;
+        let node = self.known(stepper, Root::Mask(frontier))?;
         self.counts.found += 1;
-        match &self.nodes[node as usize] {
-            Node::Known(mask) => mask.parts.first().map(|mask| &**mask),
-            Node::Look(_) => None,
-        }
+        self.younger.known(node)?.parts.first().map(|mask| &**mask)
     }
 
     /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on,
@@ -130,8 +145,8 @@ impl Memo {
         self.make_room(limit);
         let kept = looked_into.filter(|_| limit > 0).and_then(|states| {
             let mask = Arc::new(Tokens::of_row(mask));
-            self.begin(frontier);
-            self.keep(stepper, states, |this| Known { parts: Arc::new([this.share(mask)]), assumed: None })
+            self.begin(stepper, Root::Mask(frontier))?;
+            self.keep(stepper, states, Known { parts: Arc::new([mask]), assumed: None })
         });
         match kept {
             Some(()) => self.counts.kept += 1,
@@ -158,9 +173,8 @@ impl Memo {
         if !of_others {
             return None;
         }
-        self.begin_part(stepper, part)?;
-        let node = self.descend(stepper)?;
-        let Node::Known(known) = &self.nodes[node as usize] else { return None };
+        let node = self.known(stepper, Root::Part(part))?;
+        let known = self.younger.known(node)?;
         if !known.is_enough(words) {
             return None;
         }
@@ -183,47 +197,52 @@ impl Memo {
             self.make_room(limit);
         }
         let kept = looked_into.filter(|_| limit.is_some_and(|limit| limit > 0)).and_then(|states| {
-            self.begin_part(stepper, part)?;
-            self.keep(stepper, states, |this| {
-                this.bytes += size_of_val(&*known.parts);
-                let Known { parts, assumed } = &known;
-                let mut share = |set: &Arc<Tokens>| this.share(set.clone());
-                Known { parts: parts.iter().map(&mut share).collect(), assumed: assumed.as_ref().map(share) }
-            })
+            self.begin(stepper, Root::Part(part))?;
+            self.keep(stepper, states, known.clone())
         });
         if kept.is_none() {
             self.present.insert(part, Found(known, looked_into.map(Into::into)));
         }
     }
 
+    /// What is known of a root, as a node of the younger generation.
+    fn known(&mut self, stepper: &mut Stepper, root: Root<'_>) -> Option<u32> {
+        self.begin(stepper, root)?;
+        if let Some(node) = self.descend(stepper, |this| &this.younger) {
+            return Some(node);
+        }
+        if self.older.nodes.is_empty() {
+            return None;
+        }
+        self.begin(stepper, root)?;
+        let node = self.descend(stepper, |this| &this.older)?;
+        let known = self.older.known(node)?.clone();
+        let mut looked_into = self.looked_at.clone();
+        looked_into.sort_unstable();
+        self.begin(stepper, root)?;
+        self.keep(stepper, &looked_into, known)?;
+        self.begin(stepper, root)?;
+        self.descend(stepper, |this| &this.younger)
+    }
+
     /// From a root to what is known there: the last node.
-    fn descend(&mut self, stepper: &mut Stepper) -> Option<u32> {
+    fn descend(&mut self, stepper: &mut Stepper, of: fn(&Self) -> &Generation) -> Option<u32> {
         loop {
-            let node = self.edge()?;
-            match self.nodes[node as usize] {
+            let node = of(self).edge(&self.key)?;
+            match of(self).nodes[node as usize] {
                 Node::Known(_) => return Some(node),
                 Node::Look(at) => self.look(stepper, node, at)?,
             }
         }
     }
 
-    /// Where the key leads, if that is known.
-    fn edge(&self) -> Option<u32> {
-        let hash = FxBuildHasher.hash_one(&*self.key);
-        self.edges.find(hash, |edge| edge.0 == hash && edge.1[..] == self.key[..]).map(|edge| edge.2)
-    }
-
-    /// From a root along what is known there to what is made, in place of what was known.
-    fn keep(
-        &mut self,
-        stepper: &mut Stepper,
-        looked_into: &[StateId],
-        make: impl FnOnce(&mut Self) -> Known,
-    ) -> Option<()> {
+    /// Keeps something in the younger generation: from a root along what is known there, in place of what
+    /// was known.
+    fn keep(&mut self, stepper: &mut Stepper, looked_into: &[StateId], known: Known) -> Option<()> {
         let mut looked_at: Vec<u32> = (0..self.looked_at.len() as u32).collect();
         loop {
-            let known = self.edge();
-            let at = match known.map(|node| &self.nodes[node as usize]) {
+            let node = self.younger.edge(&self.key);
+            let at = match node.map(|node| &self.younger.nodes[node as usize]) {
                 Some(&Node::Look(at)) => Some(at),
                 // Those that were not met were made on the way, and follow from the others.
                 _ => (0..self.met.len() as u32).find(|at| {
@@ -231,36 +250,21 @@ impl Memo {
                 }),
             };
             let Some(at) = at else {
-                let made = Node::Known(make(self));
-                self.put(known, made);
+                let known = self.younger.share_all(known);
+                self.younger.put(&self.key, node, Node::Known(known));
                 return Some(());
             };
-            let node = self.put(known, Node::Look(at));
+            let node = self.younger.put(&self.key, node, Node::Look(at));
             looked_at.push(at);
             self.look(stepper, node, at)?;
         }
     }
 
-    /// Puts a node in the place of a known one, or at the end of the present key.
-    fn put(&mut self, known: Option<u32>, made: Node) -> u32 {
-        if let Some(node) = known {
-            self.nodes[node as usize] = made;
-            return node;
-        }
-        let node = self.nodes.len() as u32;
-        self.nodes.push(made);
-        let beyond = if self.key.len() > SHORT { size_of_val(&*self.key) } else { 0 };
-        self.bytes += size_of::<Node>() + beyond + 2 * size_of::<(u64, EdgeKey, u32)>();
-        let hash = FxBuildHasher.hash_one(&*self.key);
-        self.edges.insert_unique(hash, (hash, EdgeKey::from_slice(&self.key), node), |edge| edge.0);
-        node
-    }
-
     fn make_room(&mut self, limit: usize) {
-        if self.bytes > limit {
-            let present = std::mem::take(&mut self.present);
-            drop(self.forget());
-            self.present = present;
+        if self.younger.bytes > limit / 2 {
+            let younger = std::mem::take(&mut self.younger);
+            let dropped = std::mem::replace(&mut self.older, younger);
+            later(move || drop(dropped));
         }
     }
 
@@ -271,7 +275,7 @@ impl Memo {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.bytes
+        self.younger.bytes + self.older.bytes
     }
 
     /// How often masks were known.
@@ -279,21 +283,26 @@ impl Memo {
         self.counts
     }
 
-    fn begin(&mut self, frontier: &[Config]) {
-        self.begin_root(MASK);
-        for &Config { state, lexeme } in frontier {
-            self.key.push(lexeme.0);
-            let at = place(&mut self.met, state);
-            self.key.push(at);
+    /// Makes the key of a root.
+    fn begin(&mut self, stepper: &mut Stepper, root: Root<'_>) -> Option<()> {
+        match root {
+            Root::Mask(frontier) => {
+                self.begin_root(MASK);
+                for &Config { state, lexeme } in frontier {
+                    self.key.push(lexeme.0);
+                    let at = place(&mut self.met, state);
+                    self.key.push(at);
+                }
+                Some(())
+            }
+            // What comes through behind a reading depends on its state, or it would not be asked about.
+            Root::Part((reading, rest)) => {
+                self.begin_root(PART);
+                self.key.extend([reading.lexeme.0, rest as u32, (rest >> 32) as u32]);
+                self.met.push(reading.state);
+                self.add_view(stepper, 0)
+            }
         }
-    }
-
-    /// What comes through behind a reading depends on its state, or it would not be asked about.
-    fn begin_part(&mut self, stepper: &mut Stepper, (reading, rest): (Config, u64)) -> Option<()> {
-        self.begin_root(PART);
-        self.key.extend([reading.lexeme.0, rest as u32, (rest >> 32) as u32]);
-        self.met.push(reading.state);
-        self.add_view(stepper, 0)
     }
 
     fn begin_root(&mut self, root: u32) {
@@ -325,15 +334,51 @@ impl Memo {
         }
         Some(())
     }
+}
+
+impl Generation {
+    fn known(&self, node: u32) -> Option<&Known> {
+        match self.nodes.get(node as usize)? {
+            Node::Known(known) => Some(known),
+            Node::Look(_) => None,
+        }
+    }
+
+    /// Where a key leads, if that is known.
+    fn edge(&self, key: &[u32]) -> Option<u32> {
+        let hash = FxBuildHasher.hash_one(key);
+        self.edges.find(hash, |edge| edge.0 == hash && edge.1[..] == *key).map(|edge| edge.2)
+    }
+
+    /// Puts a node in the place of a known one, or at the end of a key.
+    fn put(&mut self, key: &[u32], known: Option<u32>, made: Node) -> u32 {
+        if let Some(node) = known {
+            self.nodes[node as usize] = made;
+            return node;
+        }
+        let node = self.nodes.push(made) as u32;
+        let beyond = if key.len() > SHORT { size_of_val(key) } else { 0 };
+        self.bytes += size_of::<Node>() + beyond + 2 * size_of::<(u64, EdgeKey, u32)>();
+        let hash = FxBuildHasher.hash_one(key);
+        self.edges.insert_unique(hash, (hash, EdgeKey::from_slice(key), node), |edge| edge.0);
+        node
+    }
+
+    /// The same, with sets that are here once.
+    fn share_all(&mut self, Known { parts, assumed }: Known) -> Known {
+        self.bytes += size_of_val(&*parts);
+        let mut share = |set: &Arc<Tokens>| self.share(set.clone());
+        Known { parts: parts.iter().map(&mut share).collect(), assumed: assumed.as_ref().map(share) }
+    }
 
     /// The same set, once.
     fn share(&mut self, set: Arc<Tokens>) -> Arc<Tokens> {
-        let same = self.sets.entry(hash(&set)).or_default();
-        if let Some(known) = same.iter().find(|known| **known == set) {
+        let hash = hash(&set);
+        if let Some((_, known)) = self.sets.find(hash, |known| known.0 == hash && known.1 == set) {
             return known.clone();
         }
         self.bytes += set.memory_usage() + 64;
-        same.push(set.clone());
+        self.sets.insert_unique(hash, (hash, set.clone()), |known| known.0);
         set
     }
 }

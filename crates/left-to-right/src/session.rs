@@ -139,9 +139,8 @@ impl Session {
             // No output needs its states.
             None => later(move || drop(states)),
             Some(before) => {
-                let retired = before.end(keeps_lexemes.then_some(states));
+                before.end(keeps_lexemes.then_some(states));
                 self.former.push(Arc::downgrade(&before));
-                later(move || drop(retired));
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 mod grown;
 
-use anygram_bits::{BitSet, PartedMap, PartedTable, index_type};
+use anygram_bits::{BitSet, Pages, PartedMap, PartedTable, SliceId, Slices, index_type};
 use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::completions::Completions;
@@ -78,8 +78,11 @@ struct Prediction {
 /// [`MAX_LOOKED_INTO`].
 type Reach = Option<Box<[StateId]>>;
 
-/// In place of where a reach stands.
-const TOO_FAR: u32 = u32::MAX;
+/// A reach that is kept, in [`Earley::reaches`].
+type ReachId = u32;
+
+/// In place of a reach: there is none.
+const TOO_FAR: ReachId = ReachId::MAX;
 
 /// Beyond this many shapes, whoever takes tables over forgets them.
 const MANY_SHAPES: usize = 100_000;
@@ -87,12 +90,12 @@ const MANY_SHAPES: usize = 100_000;
 /// Beyond this many it is no use to know them: no other place will look alike.
 const MAX_LOOKED_INTO: usize = 48;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct State {
     /// Items that are not predicted here and not complete, sorted by their first symbol.
-    kernel: Box<[Item]>,
+    kernel: SliceId,
     prediction: u32,
-    viable: BitSet,
+    viable: u32,
     is_sentence: bool,
 }
 
@@ -103,6 +106,14 @@ struct Completed {
     is_sentence: bool,
     /// What was looked into.
     reach: Reach,
+}
+
+/// The same as it is kept.
+#[derive(Clone, Copy, Debug)]
+struct KeptCompleted {
+    items: SliceId,
+    is_sentence: bool,
+    reach: ReachId,
 }
 
 /// A state without the identity of the states that its items began in. Of rests that are states of automata
@@ -141,24 +152,30 @@ pub struct Earley {
     /// The nonterminals that can stand last in what they end with.
     tail_recursive: BitSet,
     /// See [`Earley::outermost`].
-    outermost: FxHashMap<(StateId, NonterminalId), (StateId, Reach)>,
+    outermost: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<BitSet, u32>,
-    states: Vec<State>,
+    states: Pages<State>,
+    /// Of states and of what completions come to.
+    items: Slices<Item>,
+    viable: Vec<BitSet>,
+    viable_ids: FxHashMap<BitSet, u32>,
     /// By their items, each with the hash of these: a table that grows does not look at the items.
     ids: PartedTable<(u64, StateId)>,
-    /// The state after a terminal, and where in `reaches` stands what was looked into.
-    steps: PartedMap<(StateId, TerminalId), (Option<StateId>, u32)>,
+    /// The state after a terminal, and what was looked into.
+    steps: PartedMap<(StateId, TerminalId), (Option<StateId>, ReachId)>,
     /// The first is empty.
-    reaches: Vec<Box<[StateId]>>,
+    reaches: Pages<SliceId>,
     /// Of each state, once it was asked for, its shape and the states that its items began in.
-    views: Vec<Option<(u32, Box<[StateId]>)>>,
+    views: Pages<Option<(u32, SliceId)>>,
+    /// Those in `reaches` and `views`.
+    lists: Slices<StateId>,
     /// The numbers of shapes, which outlive the states that have them.
     shapes: FxHashMap<Shape, u32>,
     merges: FxHashMap<Box<[StateId]>, StateId>,
     /// Where in `all_completed` it stands. (Tables that grow are copied, so their entries are small.)
     completed: PartedMap<(StateId, NonterminalId), u32>,
-    all_completed: Vec<Completed>,
+    all_completed: Pages<KeptCompleted>,
     n_items: usize,
     limits: RecognizerLimits,
     /// Whether a state has at most one item a rest, and how deep merges of origins are nested right now.
@@ -217,7 +234,7 @@ impl Earley {
         let mut this = Self {
             tail_recursive: tail_recursive(&cfg),
             predicts: vec![None; cfg.n_nonterminals],
-            outermost: FxHashMap::default(),
+            outermost: PartedMap::default(),
             cfg,
             rests,
             grown,
@@ -226,15 +243,19 @@ impl Earley {
             begins,
             predictions: Vec::new(),
             prediction_ids: FxHashMap::default(),
-            states: Vec::new(),
+            states: Pages::default(),
+            items: Slices::default(),
+            viable: Vec::new(),
+            viable_ids: FxHashMap::default(),
             ids: PartedTable::default(),
             steps: PartedMap::default(),
-            views: Vec::new(),
+            views: Pages::default(),
+            lists: Slices::default(),
             shapes: FxHashMap::default(),
             merges: FxHashMap::default(),
             completed: PartedMap::default(),
-            all_completed: Vec::new(),
-            reaches: vec![Box::default()],
+            all_completed: Pages::default(),
+            reaches: Pages::default(),
             n_items: 0,
             limits,
             shares_origins: false,
@@ -244,6 +265,7 @@ impl Earley {
             anywhere: None,
             limited: FxHashMap::default(),
         };
+        this.reaches.push(SliceId::default());
         let closure = this.close(vec![(root, StateId(0))])?;
         this.intern(closure)?;
         Ok(this)
@@ -279,8 +301,8 @@ impl Earley {
         if state == anywhere {
             return Ok(state);
         }
-        let State { kernel, is_sentence, .. } = &self.states[state.index()];
-        let (mut items, is_sentence) = (kernel.to_vec(), *is_sentence);
+        let (kernel, is_sentence) = self.kernel(state);
+        let mut items = kernel.to_vec();
         for (_, origin) in &mut items {
             *origin = match depth.checked_sub(1) {
                 None => anywhere,
@@ -296,33 +318,61 @@ impl Earley {
     /// What a state shows. A result of [`Recognizer::extend`] that looked into no other states than these and
     /// those it made ([`Earley::looked_into`]) holds for all states with equal views.
     pub fn view(&mut self, state: StateId) -> View<'_> {
-        if self.views.len() <= state.index() {
-            self.views.resize(self.states.len(), None);
+        while self.views.len() <= state.index() {
+            self.views.push(None);
         }
-        let Self { states, shapes, views, grown, .. } = self;
-        let State { kernel, is_sentence, .. } = &states[state.index()];
-        let (shape, origins) = views[state.index()].get_or_insert_with(|| {
-            let mut origins: Vec<StateId> = Vec::new();
-            let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
-            let mut number = |origin: StateId| {
-                *numbers.entry(origin).or_insert_with(|| {
-                    origins.push(origin);
-                    origins.len() as u32 - 1
-                })
-            };
-            let items = kernel.iter().map(|&(rest, origin)| (grown.name(rest), number(origin))).collect();
-            let fresh = shapes.len() as u32;
-            (*shapes.entry((items, *is_sentence)).or_insert(fresh), origins.into())
-        });
-        View { shape: *shape, origins }
+        let (shape, origins) = match self.views[state.index()] {
+            Some(known) => known,
+            None => {
+                let view = self.make_view(state);
+                self.views[state.index()] = Some(view);
+                view
+            }
+        };
+        View { shape, origins: self.lists.get(origins) }
+    }
+
+    fn make_view(&mut self, state: StateId) -> (u32, SliceId) {
+        let (kernel, is_sentence) = self.kernel(state);
+        let mut origins: Vec<StateId> = Vec::new();
+        let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
+        let mut number = |origin: StateId| {
+            *numbers.entry(origin).or_insert_with(|| {
+                origins.push(origin);
+                origins.len() as u32 - 1
+            })
+        };
+        let items = kernel.iter().map(|&(rest, origin)| (self.grown.name(rest), number(origin))).collect();
+        let fresh = self.shapes.len() as u32;
+        let shape = *self.shapes.entry((items, is_sentence)).or_insert(fresh);
+        (shape, self.lists.push(&origins))
+    }
+
+    /// The items of a state, and whether it is one of a sentence.
+    fn kernel(&self, state: StateId) -> (&[Item], bool) {
+        let State { kernel, is_sentence, .. } = self.states[state.index()];
+        (self.items.get(kernel), is_sentence)
+    }
+
+    /// What was looked into, if it was kept.
+    fn reach(&self, id: ReachId) -> Option<&[StateId]> {
+        // Beyond the end if it is too far.
+        self.reaches.get(id as usize).map(|&reach| self.lists.get(reach))
+    }
+
+    fn keep_reach(&mut self, reach: Reach) -> ReachId {
+        match reach {
+            None => TOO_FAR,
+            Some(reach) if reach.is_empty() => 0,
+            Some(reach) => self.reaches.push(self.lists.push(&reach)) as ReachId,
+        }
     }
 
     /// Continues the numbering of shapes of another engine over the same grammar, which starts a new
     /// numbering. False if that has too many, so that both start a new one: then no shape means what it
     /// meant.
     pub fn take_shapes(&mut self, of: &mut Self) -> bool {
-        self.views.clear();
-        of.views.clear();
+        (self.views, of.views) = (Pages::default(), Pages::default());
         self.shapes = std::mem::take(&mut of.shapes);
         let is_too_many = self.shapes.len() > MANY_SHAPES;
         if is_too_many {
@@ -353,7 +403,7 @@ impl Earley {
                 known.insert(state, anywhere);
                 continue;
             }
-            let State { kernel, is_sentence, .. } = &of.states[state.index()];
+            let (kernel, is_sentence) = of.kernel(state);
             let n_open = open.len();
             open.extend(kernel.iter().map(|item| item.1).filter(|origin| !known.contains_key(origin)));
             if open.len() > n_open {
@@ -361,40 +411,36 @@ impl Earley {
             }
             let item = |&(rest, origin): &Item| Some((self.rest_named(of.grown.name(rest)), *known.get(&origin)?));
             let items = kernel.iter().filter_map(item).collect();
-            let own = self.intern(Completed { items, is_sentence: *is_sentence, reach: None })?;
+            let own = self.intern(Completed { items, is_sentence, reach: None })?;
             known.insert(state, own);
         }
         known.get(&state).copied().ok_or(RecognizerError::TooManyItems { limit: self.limits.items })
     }
 
-    /// Leaves only what [`Earley::adopt`] takes from it. Returns the rest, which is most of it.
-    pub fn retire(&mut self) -> impl Sized + Send + use<> {
-        (
-            (std::mem::take(&mut self.ids), std::mem::take(&mut self.steps)),
-            (std::mem::take(&mut self.completed), std::mem::take(&mut self.all_completed)),
-            (std::mem::take(&mut self.outermost), std::mem::take(&mut self.merges)),
-            (std::mem::take(&mut self.reaches), std::mem::take(&mut self.views)),
-        )
+    /// Leaves only what [`Earley::adopt`] takes from it.
+    pub fn retire(&mut self) {
+        (self.ids, self.steps, self.completed) = Default::default();
+        (self.outermost, self.merges, self.views) = Default::default();
+        (self.reaches, self.lists, self.all_completed) = Default::default();
     }
 
     /// Forgets the numbers of shapes: a state that is looked at again has another.
     pub fn forget_shapes(&mut self) {
-        self.views = Vec::new();
+        self.views = Pages::default();
         self.shapes = FxHashMap::default();
     }
 
     /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
     /// was not done, or if they are too many to tell.
     pub fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
-        // Beyond the end if it is too far.
-        self.reaches.get(self.steps.get(&(from, terminal))?.1 as usize).map(|reach| &**reach)
+        self.reach(self.steps.get(&(from, terminal))?.1)
     }
 
     /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Earley::view`]); a no says
     /// nothing.
     pub fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Completions) -> bool {
         let relation = automaton.relation();
-        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let (kernel, is_sentence) = self.kernel(state);
         let is_safe = |&(rest, _): &Item| {
             let from = BitSet::from_members(relation.n_states(), [from]);
             let reached = relation.after_all(self.symbols(rest), from);
@@ -405,7 +451,7 @@ impl Earley {
                 reached.intersects(automaton.safe(lhs))
             }
         };
-        *is_sentence || kernel.iter().any(is_safe)
+        is_sentence || kernel.iter().any(is_safe)
     }
 
     /// Whether a state holds so many items that the Valiant chart is the better engine for texts that come
@@ -426,11 +472,12 @@ impl Earley {
     /// The items of a state that wait for a symbol, stepped over it; those of automata are left out
     /// ([`Earley::growing`]).
     fn waiting(&self, state: StateId, symbol: Symbol) -> impl Iterator<Item = Item> {
-        let State { kernel, prediction, .. } = &self.states[state.index()];
+        let State { kernel, prediction, .. } = self.states[state.index()];
+        let kernel = self.items.get(kernel);
         let from = kernel
             .partition_point(|&(rest, _)| self.first(rest) < Some(symbol) && rest.index() < self.grown.from);
         let listed = kernel[from..].iter().take_while(move |&&(rest, _)| self.first(rest) == Some(symbol));
-        let steps = &self.predictions[*prediction as usize].steps;
+        let steps = &self.predictions[prediction as usize].steps;
         let from = steps.partition_point(|step| step.0 < symbol);
         let predicted = steps[from..].iter().take_while(move |step| step.0 == symbol);
         listed
@@ -504,11 +551,12 @@ impl Earley {
                     }
                     let key = (origin, lhs);
                     if let Some(&known) = self.completed.get(&key) {
-                        let known = &self.all_completed[known as usize];
+                        let known = self.all_completed[known as usize];
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
-                        closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
-                        looked_into.add(known.reach.as_deref());
+                        let items = self.items.get(known.items);
+                        closure.items.extend(items.iter().filter(|&&item| seen.insert(item)));
+                        looked_into.add(self.reach(known.reach));
                         continue;
                     }
                     looked_into.add(Some(&[origin]));
@@ -537,7 +585,7 @@ impl Earley {
             {
                 let (outermost, reach) = self.outermost(from, lhs)?;
                 *origin = outermost;
-                looked_into.add(reach.as_deref());
+                looked_into.add(self.reach(reach));
             }
         }
         Ok(())
@@ -554,9 +602,9 @@ impl Earley {
         &mut self,
         origin: StateId,
         nonterminal: NonterminalId,
-    ) -> Result<(StateId, Reach), RecognizerError> {
-        if let Some(known) = self.outermost.get(&(origin, nonterminal)) {
-            return Ok(known.clone());
+    ) -> Result<(StateId, ReachId), RecognizerError> {
+        if let Some(&known) = self.outermost.get(&(origin, nonterminal)) {
+            return Ok(known);
         }
         let mut outermost = origin;
         let mut looked_into = LookedInto::default();
@@ -577,8 +625,8 @@ impl Earley {
                 break;
             }
         }
-        let found = (outermost, looked_into.finish());
-        self.outermost.insert((origin, nonterminal), found.clone());
+        let found = (outermost, self.keep_reach(looked_into.finish()));
+        self.outermost.insert_unique((origin, nonterminal), found);
         Ok(found)
     }
 
@@ -609,13 +657,16 @@ impl Earley {
             if self.shares_origins {
                 self.sort(&mut closure.items)?;
             }
-            closure.items.shrink_to_fit();
             looked_into.add(closure.reach.as_deref());
             looked_into.add(Some(&[origin]));
-            closure.reach = looked_into.finish();
             self.n_items += closure.items.len();
-            self.completed.insert_unique((origin, lhs), self.all_completed.len() as u32);
-            self.all_completed.push(closure);
+            let kept = KeptCompleted {
+                items: self.items.push(&closure.items),
+                is_sentence: closure.is_sentence,
+                reach: self.keep_reach(looked_into.finish()),
+            };
+            let at = self.all_completed.push(kept) as u32;
+            self.completed.insert_unique((origin, lhs), at);
         }
         Ok(())
     }
@@ -663,8 +714,8 @@ impl Earley {
         self.sort(&mut items)?;
         let hash = FxBuildHasher.hash_one((&items, is_sentence));
         let is_same = |&(_, id): &(u64, StateId)| {
-            let state = &self.states[id.index()];
-            *state.kernel == *items && state.is_sentence == is_sentence
+            let (kernel, other) = self.kernel(id);
+            *kernel == *items && other == is_sentence
         };
         if let Some(&(_, id)) = self.ids.find(hash, is_same) {
             return Ok(id);
@@ -692,10 +743,21 @@ impl Earley {
         }
         let prediction = self.prediction(predicted);
         viable.union_with(&self.predictions[prediction as usize].terminals);
-        let id = StateId::new(self.states.len());
-        self.states.push(State { kernel: items.into(), prediction, viable, is_sentence });
+        let viable = self.viable_id(viable);
+        let kernel = self.items.push(&items);
+        let id = StateId::new(self.states.push(State { kernel, prediction, viable, is_sentence }));
         self.ids.insert_unique(hash, (hash, id), |known| known.0);
         Ok(id)
+    }
+
+    fn viable_id(&mut self, viable: BitSet) -> u32 {
+        if let Some(&known) = self.viable_ids.get(&viable) {
+            return known;
+        }
+        let id = self.viable.len() as u32;
+        self.viable.push(viable.clone());
+        self.viable_ids.insert(viable, id);
+        id
     }
 
     /// The state that waits for everything, in itself: completing a nonterminal that began in it leads to
@@ -755,14 +817,7 @@ impl Earley {
             looked_into.add(closure.reach.as_deref().filter(|_| !self.shares_origins));
             (Some(self.intern(closure)?), looked_into.finish())
         };
-        let reach = match reach {
-            None => TOO_FAR,
-            Some(reach) if reach.is_empty() => 0,
-            Some(reach) => {
-                self.reaches.push(reach);
-                self.reaches.len() as u32 - 1
-            }
-        };
+        let reach = self.keep_reach(reach);
         self.steps.insert_unique((from, terminal), (next, reach));
         Ok(next)
     }
@@ -791,9 +846,10 @@ impl Earley {
         }
         let mut merged = Completed::default();
         for &state in &states {
-            let State { kernel, is_sentence, .. } = &self.states[state.index()];
+            let (kernel, is_sentence) = self.kernel(state);
             merged.items.extend_from_slice(kernel);
-            self.n_merged += 1 + kernel.len();
+            let n_items = kernel.len();
+            self.n_merged += 1 + n_items;
             merged.is_sentence |= is_sentence;
         }
         let state = self.intern(merged)?;
@@ -991,7 +1047,7 @@ impl Recognizer for Earley {
     }
 
     fn viable(&self, state: StateId) -> &BitSet {
-        &self.states[state.index()].viable
+        &self.viable[self.states[state.index()].viable as usize]
     }
 
     fn is_sentence(&self, state: StateId) -> bool {
@@ -1014,7 +1070,7 @@ impl Recognizer for Earley {
             let (lhs, minimum) = self.grown.minimum_after(&self.cfg, at, number)?;
             Some(Reverse((cost.saturating_add(minimum), origin, lhs)))
         };
-        queue.extend(self.states[state.index()].kernel.iter().map(|&item| entry(0, item)));
+        queue.extend(self.kernel(state).0.iter().map(|&item| entry(0, item)));
         while let Some(Reverse((cost, origin, lhs))) = queue.pop() {
             if lhs.index() == self.cfg.n_nonterminals {
                 return cost;
@@ -1038,7 +1094,7 @@ impl Recognizer for Earley {
             (origin, self.rests[rest.index()].lhs, automaton.after_all(self.symbols(rest), from.clone()))
         };
         let mut agenda: Vec<_> =
-            self.states[state.index()].kernel.iter().map(|&item| entry(item, &from)).collect();
+            self.kernel(state).0.iter().map(|&item| entry(item, &from)).collect();
         while let Some((origin, lhs, states)) = agenda.pop() {
             if states.is_empty() {
                 continue;
@@ -1061,7 +1117,7 @@ impl Recognizer for Earley {
 
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
         let mut symbols = Vec::new();
-        self.states[state.index()].kernel.iter().for_each(|&item| self.visit(item, &mut symbols, visit));
+        self.kernel(state).0.iter().for_each(|&item| self.visit(item, &mut symbols, visit));
     }
 
     fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
@@ -1103,7 +1159,7 @@ impl Recognizer for Earley {
     }
 
     fn dump(&self, state: StateId, name: &dyn Fn(Symbol) -> String) -> String {
-        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let (kernel, is_sentence) = self.kernel(state);
         let mut text = String::new();
         for &(rest, origin) in kernel {
             let lhs = self.rests[rest.index()].lhs;
@@ -1118,21 +1174,22 @@ impl Recognizer for Earley {
             };
             text += &format!("  {lhs} -> … .{symbols}   from {}\n", origin.0);
         }
-        if *is_sentence {
+        if is_sentence {
             text += "  a sentence\n";
         }
         text
     }
 
     fn memory_usage(&self) -> usize {
-        let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
+        let states = self.states.len() * size_of::<State>() + self.viable.len() * (self.cfg.n_terminals / 4 + 96);
         self.n_items * size_of::<Item>()
             + self.ids.len() * 24
+            + self.views.len() * 24
             + states
             + self.grown.memory_usage()
             + self.steps.len() * 40
             + self.completed.len() * 80
-            + self.reaches.len() * 24
+            + self.reaches.len() * 28
             + self.shapes.len() * 128
             + (self.outermost.len() + self.limited.len()) * 48
     }

@@ -270,7 +270,8 @@ impl Earley {
         if grown.is_empty() {
             return growing;
         }
-        let State { kernel, prediction, .. } = &self.states[state.index()];
+        let State { kernel, prediction, .. } = self.states[state.index()];
+        let kernel = self.items.get(kernel);
         let from = kernel.partition_point(|&(rest, _)| rest.index() < grown.from);
         for &(id, origin) in &kernel[from..] {
             let Some(rest) = grown.get(id) else { continue };
@@ -280,7 +281,7 @@ impl Earley {
                 }
             }
         }
-        let starts = &self.predictions[*prediction as usize].starts;
+        let starts = &self.predictions[prediction as usize].starts;
         let from = starts.partition_point(|start| start.symbol < symbol);
         let predicted = starts[from..].iter().take_while(|start| start.symbol == symbol);
         growing.extend(predicted.map(|start| (start.rest, start.number, state)));

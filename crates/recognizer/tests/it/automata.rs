@@ -323,7 +323,7 @@ fn adopted_states_read_on_as_they_did() {
         let mut reference = Reference::new(written_out, LIMITS).unwrap();
         let mut points = Vec::new();
         lattice(&mut random, &mut former, &mut reference, |_, _, point, _| points.push(point));
-        drop(former.retire());
+        former.retire();
         let mut engine = Earley::new(cfg, LIMITS).unwrap();
         // Other states come first, so that ids differ.
         lattice(&mut random, &mut engine, &mut reference, |_, _, _, _| {});
