@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::masks::engine;
-use crate::masks::report::{commit, cpu, today};
+use crate::masks::report::{commit, cpu, markdown_table, today};
 use crate::masks::workload;
 use crate::measure::{print_table, quantile, timed, us};
 use crate::schemas::data;
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     outputs: usize,
     /// Steps of all outputs together, a mask and an advance each; the first half warms the tables.
-    #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     steps: usize,
     /// The most tokens of an output.
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -42,6 +42,9 @@ pub struct Args {
     /// Also write everything as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also write a page for the documentation.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -118,7 +121,8 @@ const COLUMNS: [&str; 13] = [
 pub fn run(args: &Args) -> Result<()> {
     let path = args.shared.join("data/tokenizers/qwen.tiktoken.gz");
     let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_file(&path, &options).context("say where the shared data are by --shared")?;
+    let vocabulary =
+        Vocabulary::from_file(&path, &options).context("say where the shared data are by --shared")?;
     let mut served = Vec::new();
     for job in jobs(args, &vocabulary)? {
         served.push(serve(args, &job, &vocabulary)?);
@@ -127,7 +131,8 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn jobs(args: &Args, vocabulary: &Vocabulary) -> Result<Vec<Job>> {
-    let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&**only));
+    let is_wanted =
+        |name: &str| args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&**only));
     let mut jobs = Vec::new();
     if is_wanted(JSON) {
         let texts = json_texts(&args.shared, vocabulary)?;
@@ -139,7 +144,11 @@ fn jobs(args: &Args, vocabulary: &Vocabulary) -> Result<Vec<Job>> {
         jobs.push(Job { name, format: GrammarFormat::Lark, grammar: found.grammar, texts: found.texts });
     }
     if jobs.is_empty() {
-        bail!("no workload begins with {}; there are {JSON}, {}", args.only.join(" or "), WORKLOADS.join(", "));
+        bail!(
+            "no workload begins with {}; there are {JSON}, {}",
+            args.only.join(" or "),
+            WORKLOADS.join(", ")
+        );
     }
     Ok(jobs)
 }
@@ -158,11 +167,11 @@ struct Bigrams {
 }
 
 impl Bigrams {
-    fn new(texts: &[Vec<u32>]) -> Self {
+    fn new(texts: &[Vec<u32>], eos: u32) -> Self {
         let (mut followers, mut all): (HashMap<_, Vec<u32>>, _) = (HashMap::new(), Vec::new());
         for text in texts {
             let mut before = None;
-            for &token in text.iter().chain([&EOS]) {
+            for &token in text.iter().chain([&eos]) {
                 followers.entry(before).or_default().push(token);
                 all.push(token);
                 before = Some(token);
@@ -195,7 +204,8 @@ fn serve(args: &Args, job: &Job, vocabulary: &Vocabulary) -> Result<Served> {
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     bar.set_message(job.name);
-    let bigrams = Bigrams::new(&job.texts);
+    let eos = vocabulary.eos().first().context("the vocabulary has no EOS")?;
+    let bigrams = Bigrams::new(&job.texts, eos.0);
     let first = engine::matcher(job.format, &job.grammar, vocabulary).map_err(|error| anyhow!("{error}"))?;
     let mut words = vec![0; first.constraint().mask_words()];
     let mut outputs: Vec<Matcher> = (0..args.outputs).map(|_| first.fork()).collect();
@@ -279,10 +289,83 @@ fn report(args: &Args, served: &[Served]) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = served.iter().map(row).collect();
-    print_table(&format!("{}, {}, commit {}", today(), cpu(), commit()), &COLUMNS, &rows);
+    let setting = format!("{}, {}, commit {}; one thread.", today(), cpu(), commit());
+    print_table(&setting, &COLUMNS, &rows);
+    if let Some(path) = &args.markdown {
+        let table = markdown_table(&COLUMNS.map(String::from), &rows);
+        let page = crate::wrap::wrapped(&format!("{INTRODUCTION}\n{setting}\n\n{table}{HOW_TO_READ}"));
+        std::fs::write(path, page).with_context(|| path.display().to_string())?;
+    }
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_string_pretty(served)? + "\n")
             .with_context(|| path.display().to_string())?;
     }
     Ok(())
+}
+
+/// What the page begins with.
+const INTRODUCTION: &str = "# Many outputs for a long time, measured
+
+For people who serve models. Afterwards you know what a step takes when thousands of outputs are in progress on
+one grammar and its tables are full again and again, and what an output takes in memory. A command writes this
+page:
+
+```sh
+cargo run --release -p anygram-bench -- serve --markdown docs/serve.md
+```
+";
+
+const HOW_TO_READ: &str = "
+- A step is a mask and an advance, in CPU time of its thread. Outputs take turns, and a new one begins where one
+  ends. Tokens are drawn as the texts of the workload have them, one after another, and one in fifty from
+  anywhere in them; so texts are stranger than a model's, and new situations never end.
+- The columns before *max of 1st half* are of the second half of all steps, when tables are warm. *Over 2 ms*
+  counts steps; each of them computed a mask that was not known.
+- *Tables* is what they tell of themselves, half-way, in the end and at most. The limits are the defaults
+  (`mask_bytes`, `cache_bytes`, `shared_items`).
+- *Bytes an output* is what became free when all outputs but one were dropped, for each; *tokens* is how many
+  each had then.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_tokens_are_allowed() {
+        let bigrams = Bigrams::new(&[vec![1, 2, 3], vec![1, 3]], 9);
+        let mut random = Random::new(1);
+        let words = |allowed: &[u32]| {
+            let mut words = vec![0_u32; 2];
+            allowed.iter().for_each(|token| words[*token as usize / 32] |= 1 << (token % 32));
+            words
+        };
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..500 {
+            seen.extend(bigrams.draw(Some(1), &words(&[2, 3]), &mut random));
+            // Of the texts none may come.
+            assert_eq!(bigrams.draw(Some(1), &words(&[40]), &mut random), Some(40));
+        }
+        assert_eq!(seen, [2, 3].into());
+        assert_eq!(bigrams.draw(None, &words(&[]), &mut random), None);
+    }
+
+    #[test]
+    fn outputs_are_served() {
+        let vocabulary = Vocabulary::builtin();
+        let request = workload::built_in(&vocabulary).unwrap();
+        let args = Args {
+            shared: PathBuf::new(),
+            only: Vec::new(),
+            outputs: 7,
+            steps: 700,
+            tokens: 60,
+            json: None,
+            markdown: None,
+        };
+        let grammar = request.grammar;
+        let job = Job { name: "demo", format: GrammarFormat::Lark, grammar, texts: request.texts };
+        let served = serve(&args, &job, &vocabulary).unwrap();
+        assert!(served.ended > 0 && served.bytes_an_output > 0.0 && served.max_us > 0.0);
+    }
 }

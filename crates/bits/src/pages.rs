@@ -9,6 +9,9 @@ use std::ops::{Index, IndexMut};
 /// A power of two: entries of a page. The first page grows as other lists do.
 const PAGE: usize = 1 << 12;
 
+/// So many entries are dropped at a time.
+const PART: usize = 128;
+
 /// A list, see the module.
 #[derive(Clone, Debug)]
 pub struct Pages<T>(Vec<Vec<T>>);
@@ -38,6 +41,16 @@ impl<T> Pages<T> {
             None => self.0.push(vec![value]),
         }
         at
+    }
+
+    /// Drops some of the last entries; says whether any are left. For a list that is not asked any more, to be
+    /// dropped piece by piece.
+    pub fn drop_part(&mut self) -> bool {
+        if let Some(last) = self.0.last_mut() {
+            last.truncate(last.len().saturating_sub(PART));
+        }
+        self.0.pop_if(|last| last.is_empty());
+        !self.0.is_empty()
     }
 
     /// The entry of a number.
@@ -139,6 +152,10 @@ mod tests {
         pages[PAGE] = 7;
         assert_eq!((pages[PAGE - 1], pages[PAGE], pages[3 * PAGE]), (PAGE - 1, 7, 3 * PAGE));
         assert_eq!((pages.get(3 * PAGE + 5), pages.iter().count()), (None, 3 * PAGE + 5));
+        while pages.drop_part() {
+            assert!(pages.len() == pages.iter().count() && pages[0] == 0);
+        }
+        assert!(pages.is_empty() && !pages.drop_part());
     }
 
     #[test]

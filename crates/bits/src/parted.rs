@@ -37,6 +37,15 @@ impl<T> PartedTable<T> {
         self.len += 1;
     }
 
+    /// Drops the entries of a part, and the part; says whether any is left. For a table that is not asked any
+    /// more, to be dropped piece by piece.
+    pub fn drop_part(&mut self) -> bool {
+        let mut parts = std::mem::take(&mut self.parts).into_vec();
+        self.len -= parts.pop().map_or(0, |part| part.len());
+        self.parts = parts.into();
+        !self.parts.is_empty()
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.len
@@ -88,6 +97,11 @@ impl<K: Hash + Eq, V> PartedMap<K, V> {
         self.0.insert_unique(hash, (key, value), |entry| FxBuildHasher.hash_one(&entry.0));
     }
 
+    /// See [`PartedTable::drop_part`].
+    pub fn drop_part(&mut self) -> bool {
+        self.0.drop_part()
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -123,6 +137,10 @@ mod tests {
         let parts: Vec<usize> = map.0.parts.iter().map(HashTable::len).collect();
         // In such a small part, or so large: keys that are close go to all parts.
         assert!(parts.iter().all(|len| (50..500).contains(len)), "{parts:?}");
+        let mut dropped = map.clone();
+        let n_dropped = std::iter::from_fn(|| dropped.drop_part().then(|| dropped.len())).count();
+        assert_eq!((n_dropped, dropped.len()), (N_PARTS - 1, 0));
+        assert!(!dropped.drop_part(), "nothing is left");
         map.clear();
         assert!(map.is_empty() && !map.contains_key(&(0, 0)));
     }

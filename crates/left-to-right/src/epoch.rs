@@ -6,8 +6,10 @@
 //! made again in the present epoch (as a copying collector does with what is reachable; Cheney 1970). So no
 //! step waits for other outputs, and what is left behind goes with the last output that names it.
 
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anygram_bits::{Pages, PartedMap, PartedTable};
 use anygram_recognizer::{Recognizer, StateId};
 use rustc_hash::FxHashMap;
 
@@ -49,17 +51,54 @@ impl Epoch {
     }
 }
 
-impl Drop for Former {
-    fn drop(&mut self) {
-        let (states, known) = (self.states.take(), std::mem::take(&mut self.known));
-        later(move || drop((states, known)));
+/// What is not needed any more and is dropped part by part, a part at each operation.
+///
+/// Large tables have millions of parts on the heap. Dropped at once, they keep whoever waits for a mask waiting;
+/// dropped on another thread, they keep the allocator busy, for which all others wait.
+#[derive(Default)]
+pub(crate) struct Fading(Vec<Box<dyn Parts>>);
+
+/// Something that can be dropped part by part.
+trait Parts: Send {
+    /// Drops a part; says whether any is left.
+    fn drop_part(&mut self) -> bool;
+}
+
+impl<T: Send> Parts for PartedTable<T> {
+    fn drop_part(&mut self) -> bool {
+        self.drop_part()
     }
 }
 
-/// Drops something on another thread: millions of small tables, for which whoever waits for a mask need not
-/// wait. (On a thread of rayon's pool, which batches of masks have started anyhow.)
-pub(crate) fn later(drop: impl FnOnce() + Send + 'static) {
-    rayon::spawn(drop);
+impl<K: Hash + Eq + Send, V: Send> Parts for PartedMap<K, V> {
+    fn drop_part(&mut self) -> bool {
+        self.drop_part()
+    }
+}
+
+impl<T: Send> Parts for Pages<T> {
+    fn drop_part(&mut self) -> bool {
+        self.drop_part()
+    }
+}
+
+impl Fading {
+    pub fn add_table<T: Send + 'static>(&mut self, table: PartedTable<T>) {
+        self.0.push(Box::new(table));
+    }
+
+    pub fn add_map<K: Hash + Eq + Send + 'static, V: Send + 'static>(&mut self, map: PartedMap<K, V>) {
+        self.0.push(Box::new(map));
+    }
+
+    pub fn add_pages<T: Send + 'static>(&mut self, pages: Pages<T>) {
+        self.0.push(Box::new(pages));
+    }
+
+    /// Drops a part.
+    pub fn fade(&mut self) {
+        self.0.pop_if(|last| !last.drop_part());
+    }
 }
 
 /// What an output has of an epoch: its number, and the epoch itself as soon as it names states of it.

@@ -23,6 +23,7 @@ use anygram_recognizer::earley::Earley;
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
+use crate::epoch::Fading;
 use crate::error::StepCause;
 use crate::language::{Language, StepError};
 
@@ -69,7 +70,7 @@ pub struct Stepper {
     wanted: FxHashMap<StateId, WantedId>,
     /// What the end of a piece leads to. This and what follows is forgotten together with parser states.
     ends: PartedMap<(StateId, CutId), Option<Config>>,
-    merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
+    merged_ends: PartedMap<Box<[(StateId, CutId)]>, Option<Config>>,
     /// Whether a reading of unknown prospect can be completed.
     prospects: FxHashMap<Config, Option<bool>>,
     /// Steps and answers of the parser on the way to that, and the fewest terminals that its states lack.
@@ -139,7 +140,7 @@ impl Stepper {
             transducer: Transducer::default(),
             wanted: FxHashMap::default(),
             ends: PartedMap::default(),
-            merged_ends: FxHashMap::default(),
+            merged_ends: PartedMap::default(),
             prospects: FxHashMap::default(),
             remaining: FxHashMap::default(),
             steps: FxHashMap::default(),
@@ -166,10 +167,11 @@ impl Stepper {
         (std::mem::replace(self, fresh), has_shapes)
     }
 
-    /// Its recognizer, and what else there is.
-    pub(crate) fn into_parts(self) -> (Box<dyn Recognizer>, impl Sized + Send + use<>) {
-        let Self { recognizer, transducer, wanted, ends, merged_ends, prospects, remaining, steps, .. } = self;
-        (recognizer, (transducer, wanted, (ends, merged_ends), (prospects, remaining, steps)))
+    /// Its recognizer; what else is large fades.
+    pub(crate) fn into_recognizer(self, fading: &mut Fading) -> Box<dyn Recognizer> {
+        fading.add_map(self.ends);
+        fading.add_map(self.merged_ends);
+        self.recognizer
     }
 
     /// Forgets the numbers of shapes: what is known by them has to be forgotten too.
@@ -560,7 +562,7 @@ impl Stepper {
 
     /// How much is held that goes when parser states are renewed: parse items, and what pieces lead to.
     pub fn held(&self) -> usize {
-        self.recognizer.n_items() + self.ends.len()
+        self.recognizer.n_items() + self.ends.len() + self.merged_ends.len()
     }
 
     /// How often parser states were forgotten: what is kept by their ids holds as long as this is the same.
@@ -663,7 +665,8 @@ impl Stepper {
     fn merged_end(&mut self, language: &Language) -> Result<Option<Config>, StepError> {
         self.pending.sort_unstable();
         self.pending.dedup();
-        if let Some(&known) = self.merged_ends.get(&*self.pending) {
+        let pending: Box<[_]> = (*self.pending).into();
+        if let Some(&known) = self.merged_ends.get(&pending) {
             for at in 0..self.pending.len() {
                 self.look_into_cut(self.pending[at]);
             }
@@ -679,7 +682,7 @@ impl Stepper {
             None => None,
             Some(state) => self.boundary(language, state, ObligationsId(0))?,
         };
-        self.merged_ends.insert((*self.pending).into(), result);
+        self.merged_ends.insert_unique(pending, result);
         Ok(result)
     }
 

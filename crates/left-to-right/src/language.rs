@@ -49,9 +49,10 @@ pub struct Limits {
     /// Bytes of cached walks over the vocabulary. When they are full, they are dropped and computed again on
     /// demand.
     pub cache_bytes: usize,
-    /// Bytes of finished masks that are kept; when more, all are dropped.
+    /// Bytes of finished masks that are kept; when more, those are dropped that were not used of late.
     pub mask_bytes: usize,
-    /// Parse items in shared tables; when there are more, an output starts new tables.
+    /// Parse items in shared tables, beside those that outputs stand on; when there are more, the tables begin
+    /// new parser states, to which outputs move over one by one.
     pub shared_items: usize,
     /// Values of schemas within a grammar that a text may be within at once, in one reading or another, where
     /// what may not be repeated in them has to be remembered.

@@ -26,7 +26,6 @@ use rustc_hash::FxHashMap;
 
 use crate::beside::{Base, Beside, Pairs};
 use crate::common::Commons;
-use crate::epoch::later;
 use crate::follow::{Followed, Worth};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -620,8 +619,7 @@ impl Walks {
     /// Counts bytes that are about to be kept.
     fn make_room(&mut self, language: &Language, bytes: usize) {
         if self.bytes + self.places.memory_usage() + bytes > language.limits().cache_bytes {
-            let dropped = self.forget();
-            later(move || drop(dropped));
+            drop(self.forget());
         }
         self.bytes += bytes;
     }

@@ -390,7 +390,8 @@ impl Matcher {
         self.check(token)?;
         let (position, epoch) = self.renewing(|this, session| {
             let mark = session.stepper.mark();
-            let next = this.next(session, this.last(), token).inspect_err(|_| session.stepper.release(mark))?;
+            let next =
+                this.next(session, this.last(), token).inspect_err(|_| session.stepper.release(mark))?;
             let epoch = this.tokens.is_empty().then(|| session.epoch.epoch.clone());
             Ok((next, epoch))
         })?;

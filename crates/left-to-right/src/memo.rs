@@ -30,7 +30,7 @@ use anygram_recognizer::StateId;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use crate::epoch::later;
+use crate::epoch::Fading;
 use crate::frontier::{Config, Stepper};
 use crate::mask::Tokens;
 
@@ -39,6 +39,7 @@ use crate::mask::Tokens;
 pub struct Memo {
     younger: Generation,
     older: Generation,
+    fading: Fading,
     counts: MemoCounts,
     /// What was found out while the present mask is computed and is not kept.
     present: FxHashMap<(Config, u64), Found>,
@@ -122,6 +123,7 @@ const MAX_MET: usize = 256;
 impl Memo {
     /// Begins a mask: parser states may have got other numbers since the last one.
     pub(crate) fn begin_mask(&mut self) {
+        self.fading.fade();
         self.present.clear();
     }
 
@@ -262,10 +264,22 @@ impl Memo {
 
     fn make_room(&mut self, limit: usize) {
         if self.younger.bytes > limit / 2 {
-            let younger = std::mem::take(&mut self.younger);
-            let dropped = std::mem::replace(&mut self.older, younger);
-            later(move || drop(dropped));
+            self.begin_generation();
         }
+    }
+
+    fn begin_generation(&mut self) {
+        let younger = std::mem::take(&mut self.younger);
+        let Generation { nodes, edges, sets, .. } = std::mem::replace(&mut self.older, younger);
+        self.fading.add_table(edges);
+        self.fading.add_pages(nodes);
+        self.fading.add_table(sets);
+    }
+
+    /// Forgets all masks, and drops them part by part.
+    pub(crate) fn let_fade(&mut self) {
+        self.begin_generation();
+        self.begin_generation();
     }
 
     /// Drops all masks; returns what they were in. The counts stay.

@@ -89,10 +89,7 @@ impl Recall {
     }
 
     /// The same of readings that have other names.
-    pub(crate) fn renamed<E>(
-        &self,
-        rename: &mut impl FnMut(Config) -> Result<Config, E>,
-    ) -> Result<Self, E> {
+    pub(crate) fn renamed<E>(&self, rename: &mut impl FnMut(Config) -> Result<Config, E>) -> Result<Self, E> {
         let mut renamed = self.clone();
         if let Some(counts) = &mut renamed.counts {
             *counts = counts.renamed(&mut *rename)?;

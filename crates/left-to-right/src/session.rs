@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use crate::bound::Share;
 use crate::budget::Budgets;
 use crate::constraint::Constraint;
-use crate::epoch::{Epoch, Held, later};
+use crate::epoch::{Epoch, Fading, Held};
 use crate::error::{MatchError, StepError};
 use crate::frontier::{Config, Stepper};
 use crate::language::Language;
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub epoch: Held,
     /// Those before it that some output holds.
     former: Vec<Weak<Epoch>>,
+    /// What was dropped.
+    fading: Fading,
     /// The readings before any token was read, and the point where only they had been made.
     start: Option<(Arc<[Config]>, Mark)>,
     /// How much of what is held the outputs brought from epochs before.
@@ -55,6 +57,7 @@ impl Session {
             frontiers: PartedTable::default(),
             epoch: Held { number: 0, epoch: Some(Arc::default()) },
             former: Vec::new(),
+            fading: Fading::default(),
             start: None,
             n_adopted: 0,
             walks: Walks::of(constraint.vocabulary()),
@@ -86,7 +89,8 @@ impl Session {
     /// Readings that are kept: equal ones are one.
     pub fn shared_frontier(&mut self, readings: Vec<Config>) -> Arc<[Config]> {
         let hash = FxBuildHasher.hash_one(&*readings);
-        if let Some((_, known)) = self.frontiers.find(hash, |known| known.0 == hash && *known.1 == *readings) {
+        if let Some((_, known)) = self.frontiers.find(hash, |known| known.0 == hash && *known.1 == *readings)
+        {
             return known.clone();
         }
         let shared: Arc<[Config]> = readings.into();
@@ -97,6 +101,11 @@ impl Session {
     /// How much is held that goes with the parser states.
     fn held(&self) -> usize {
         self.stepper.held() + self.frontiers.len()
+    }
+
+    /// Drops a part of what was dropped.
+    pub fn fade(&mut self) {
+        self.fading.fade();
     }
 
     /// Whether it is time for new parser states. What the outputs brought over counts as little as it can, so
@@ -119,29 +128,23 @@ impl Session {
         let fresh = recognizer(&self.language, self.choice)?;
         let (old, has_shapes) = self.stepper.renew(&self.language, fresh, keeps_lexemes);
         if !has_shapes {
-            let memo = self.memo.forget();
-            later(move || drop(memo));
+            self.memo.let_fade();
         }
         if !keeps_lexemes {
-            let walks = self.walks.forget();
-            later(move || drop(walks));
+            drop(self.walks.forget());
             self.selections = Selections::default();
             self.budgets = None;
         }
         (self.start, self.n_adopted) = (None, 0);
-        let frontiers = std::mem::take(&mut self.frontiers);
+        self.fading.add_table(std::mem::take(&mut self.frontiers));
         let next = Held { number: self.epoch.number + 1, epoch: Some(Arc::default()) };
         let before = std::mem::replace(&mut self.epoch, next);
         self.former.retain(|former| former.strong_count() > 0);
-        let (states, rest) = old.into_parts();
-        later(move || drop((rest, frontiers)));
-        match before.epoch.filter(|before| Arc::strong_count(before) > 1) {
-            // No output needs its states.
-            None => later(move || drop(states)),
-            Some(before) => {
-                before.end(keeps_lexemes.then_some(states));
-                self.former.push(Arc::downgrade(&before));
-            }
+        let states = old.into_recognizer(&mut self.fading);
+        // If no output holds it, nobody needs its states.
+        if let Some(before) = before.epoch.filter(|before| Arc::strong_count(before) > 1) {
+            before.end(keeps_lexemes.then_some(states));
+            self.former.push(Arc::downgrade(&before));
         }
         Ok(())
     }
@@ -190,7 +193,7 @@ impl Session {
         if self.renew(true).is_ok() {
             self.stepper.forget_shapes();
         }
-        known
+        (known, std::mem::take(&mut self.fading))
     }
 
     /// Bytes on the heap, roughly, without the tables of another engine.

@@ -409,7 +409,8 @@ impl Earley {
             if open.len() > n_open {
                 continue;
             }
-            let item = |&(rest, origin): &Item| Some((self.rest_named(of.grown.name(rest)), *known.get(&origin)?));
+            let item =
+                |&(rest, origin): &Item| Some((self.rest_named(of.grown.name(rest)), *known.get(&origin)?));
             let items = kernel.iter().filter_map(item).collect();
             let own = self.intern(Completed { items, is_sentence, reach: None })?;
             known.insert(state, own);
@@ -1093,8 +1094,7 @@ impl Recognizer for Earley {
         let entry = |(rest, origin): Item, from: &BitSet| {
             (origin, self.rests[rest.index()].lhs, automaton.after_all(self.symbols(rest), from.clone()))
         };
-        let mut agenda: Vec<_> =
-            self.kernel(state).0.iter().map(|&item| entry(item, &from)).collect();
+        let mut agenda: Vec<_> = self.kernel(state).0.iter().map(|&item| entry(item, &from)).collect();
         while let Some((origin, lhs, states)) = agenda.pop() {
             if states.is_empty() {
                 continue;
@@ -1181,7 +1181,8 @@ impl Recognizer for Earley {
     }
 
     fn memory_usage(&self) -> usize {
-        let states = self.states.len() * size_of::<State>() + self.viable.len() * (self.cfg.n_terminals / 4 + 96);
+        let states =
+            self.states.len() * size_of::<State>() + self.viable.len() * (self.cfg.n_terminals / 4 + 96);
         self.n_items * size_of::<Item>()
             + self.ids.len() * 24
             + self.views.len() * 24

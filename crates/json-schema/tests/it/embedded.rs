@@ -269,7 +269,11 @@ pub fn constraint(lark: &str, options: &Options) -> Constraint {
     constraint_with(lark, options, (vocabulary(), Limits::default()))
 }
 
-pub fn constraint_with(lark: &str, options: &Options, (vocabulary, limits): (Vocabulary, Limits)) -> Constraint {
+pub fn constraint_with(
+    lark: &str,
+    options: &Options,
+    (vocabulary, limits): (Vocabulary, Limits),
+) -> Constraint {
     let schemas = |schema: &str| {
         embedded(schema, options).map_err(|refusal| (ErrorKind::Unsupported, refusal.to_string()))
     };

@@ -45,7 +45,8 @@ impl Position {
         is_sentence: bool,
     ) -> Self {
         let text_length = self.text_length.saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
-        let place = (self.place & (IS_SENTENCE - 1)) + 1 | if is_sentence { IS_SENTENCE } else { 0 };
+        let n_tokens = (self.place & (IS_SENTENCE - 1)) + 1;
+        let place = if is_sentence { n_tokens | IS_SENTENCE } else { n_tokens };
         Self { frontier, recall, text_length, place }
     }
 
@@ -145,7 +146,7 @@ impl History {
 /// Whether a position is kept when there are so many tokens.
 fn is_kept(position: usize, n_tokens: usize) -> bool {
     let distance = n_tokens.saturating_sub(position);
-    distance < LAST || position % (1 << distance.ilog2()) == 0
+    distance < LAST || position.is_multiple_of(1 << distance.ilog2())
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ impl Matcher {
     ) -> Result<T, MatchError> {
         let mut tables = self.session.clone();
         let mut session = lock(&tables);
+        session.fade();
         self.move_over(&mut session)?;
         if let Some(better) = self.better_choice(&session) {
             let heavy = session.heavy.clone();

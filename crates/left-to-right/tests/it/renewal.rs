@@ -25,7 +25,7 @@ fn pairs(
 ) -> Option<Vec<Pair>> {
     let limits = Limits { shared_items, ..Limits::default() };
     let constraint = |limits| {
-        let language = Language::new(grammar.clone(), &LanguageOptions { limits, ..options.clone() }).ok()?;
+        let language = Language::new(grammar.clone(), &LanguageOptions { limits, ..options }).ok()?;
         Constraint::new(Arc::new(language), vocabulary.clone()).ok()
     };
     let (crowded, alone) = (constraint(limits)?.matcher().ok()?, constraint(Limits::default())?);
@@ -138,8 +138,7 @@ fn where_tokens_are_counted() {
     for grammar in GRAMMARS {
         let parsed = lark::parse(grammar, &LarkOptions::default()).unwrap();
         for shared_items in [0, 7, 30] {
-            let pairs =
-                pairs(&parsed, LanguageOptions::default(), &Vocabulary::builtin(), shared_items);
+            let pairs = pairs(&parsed, LanguageOptions::default(), &Vocabulary::builtin(), shared_items);
             let (mut pairs, mut random) = (pairs.unwrap(), Random::new(3));
             let n_compared = (0..150).filter(|_| step(&mut random, &mut pairs, grammar)).count();
             assert!(n_compared > 60, "{n_compared} masks were compared");
@@ -150,7 +149,8 @@ fn where_tokens_are_counted() {
 /// The tables stay as small as the limit, however many outputs there are and however long they go on.
 #[test]
 fn tables_stay_small() {
-    let grammar = lark::parse(r#"start: (/[a-z]+/ | "(" start ")" | "[" start "]")*"#, &LarkOptions::default());
+    let grammar =
+        lark::parse(r#"start: (/[a-z]+/ | "(" start ")" | "[" start "]")*"#, &LarkOptions::default());
     let limits = Limits { shared_items: 3_000, ..Limits::default() };
     let options = LanguageOptions { engine: Engine::Earley, limits, ..LanguageOptions::default() };
     let language = Language::new(grammar.unwrap(), &options).unwrap();
