@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     outputs: usize,
     /// Steps of all outputs together, a mask and an advance each; the first half warms the tables.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
     steps: usize,
     /// The most tokens of an output.
     #[arg(long, value_name = "N", default_value_t = 500)]

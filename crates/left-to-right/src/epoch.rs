@@ -22,8 +22,10 @@ pub(crate) struct Epoch {
 
 /// What is left of an epoch.
 pub(crate) struct Former {
-    /// Its states; `None` if lexemes are others too, so that only the tokens of an output tell where it is.
-    pub states: Option<Box<dyn Recognizer>>,
+    pub states: Box<dyn Recognizer>,
+    /// Which lexemes outputs name beside them, by how often lexemes had begun anew. Where they did again, only
+    /// the tokens of an output tell where it is.
+    pub lexemes: u64,
     /// The states that were taken over, and to which epoch.
     pub known: FxHashMap<StateId, StateId>,
     pub known_to: u64,
@@ -37,17 +39,16 @@ impl Epoch {
     }
 
     /// Ends it.
-    pub fn end(&self, mut states: Option<Box<dyn Recognizer>>) {
-        if let Some(states) = states.as_mut().and_then(|states| states.shared_states_mut()) {
+    pub fn end(&self, mut states: Box<dyn Recognizer>, lexemes: u64) {
+        if let Some(states) = states.shared_states_mut() {
             states.retire();
         }
-        *self.former() = Some(Former { states, known: FxHashMap::default(), known_to: 0 });
+        *self.former() = Some(Former { states, lexemes, known: FxHashMap::default(), known_to: 0 });
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let states = |former: &Former| former.states.as_ref().map_or(0, |states| states.memory_usage());
-        self.former().as_ref().map_or(0, states)
+        self.former().as_ref().map_or(0, |former| former.states.memory_usage())
     }
 }
 

@@ -496,15 +496,20 @@ impl Matcher {
 
     /// The names of the terminals that may be in progress or come next.
     pub fn expected(&self) -> Vec<String> {
-        self.session().stepper.expected(self.constraint.language(), &self.last().readings())
+        let mut session = self.session();
+        let position = self.position_in(&mut session);
+        let expected =
+            |position: Position| session.stepper.expected(self.constraint.language(), &position.readings());
+        position.map_or(Vec::new(), expected)
     }
 
     /// The readings of the text so far, drawn in characters.
     pub fn dump(&self) -> String {
-        let (session, language) = (self.session(), self.constraint.language());
+        let (mut session, language) = (self.session(), self.constraint.language());
         let mut text = String::new();
-        for config in self.last().readings().iter() {
-            let expected = session.stepper.expected(language, &[*config]).join(" ");
+        let position = self.position_in(&mut session);
+        for config in position.iter().flat_map(|position| position.readings().into_owned()) {
+            let expected = session.stepper.expected(language, &[config]).join(" ");
             let kind =
                 if session.stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
             text += &format!("state {}, lexeme {}, {kind}: {expected}\n", config.state.0, config.lexeme.0);
@@ -525,6 +530,16 @@ impl Matcher {
 
     fn last(&self) -> &Position {
         self.history.present()
+    }
+
+    /// The last position by the names of the present epoch; `None` if a limit keeps the output from there.
+    fn position_in(&self, session: &mut Session) -> Option<Position> {
+        if self.is_current(session) {
+            return Some(self.last().clone());
+        }
+        let mut moved = self.clone();
+        moved.move_over(session).ok()?;
+        Some(moved.last().clone())
     }
 
     /// The tables that it began with.

@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub epoch: Held,
     /// Those before it that some output holds.
     former: Vec<Weak<Epoch>>,
+    /// How often lexemes began anew.
+    pub lexemes: u64,
     /// What was dropped.
     fading: Fading,
     /// The readings before any token was read, and the point where only they had been made.
@@ -57,6 +59,7 @@ impl Session {
             frontiers: PartedTable::default(),
             epoch: Held { number: 0, epoch: Some(Arc::default()) },
             former: Vec::new(),
+            lexemes: 0,
             fading: Fading::default(),
             start: None,
             n_adopted: 0,
@@ -143,9 +146,10 @@ impl Session {
         let states = old.into_recognizer(&mut self.fading);
         // If no output holds it, nobody needs its states.
         if let Some(before) = before.epoch.filter(|before| Arc::strong_count(before) > 1) {
-            before.end(keeps_lexemes.then_some(states));
+            before.end(states, self.lexemes);
             self.former.push(Arc::downgrade(&before));
         }
+        self.lexemes += u64::from(!keeps_lexemes);
         Ok(())
     }
 

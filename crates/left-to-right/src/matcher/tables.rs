@@ -141,15 +141,15 @@ impl Matcher {
         let Some(epoch) = &self.held.epoch else { return self.read_again(session) };
         let present = session.epoch.number;
         let mut former = epoch.former();
-        let Some(Former { states: Some(states), known, known_to }) = &mut *former else {
+        let Some(Former { states, lexemes, known, known_to }) = &mut *former else {
             return self.read_again(session);
         };
+        if *lexemes != session.lexemes || states.shared_states().is_none() {
+            return self.read_again(session);
+        }
         if *known_to != present {
             known.clear();
             *known_to = present;
-        }
-        if states.shared_states().is_none() {
-            return self.read_again(session);
         }
         self.history.renamed(|position| {
             let mut rename = |config: Config| {

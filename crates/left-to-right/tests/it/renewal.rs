@@ -8,6 +8,7 @@ use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
     Constraint, Draft, Engine, Language, LanguageOptions, Limits, MaskRows, MatchError, Matcher,
 };
+use anygram_lexer::LexerLimits;
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
 use anygram_vocab::{TokenId, TokenMask, Vocabulary};
@@ -21,9 +22,8 @@ fn pairs(
     grammar: &Grammar,
     options: LanguageOptions,
     vocabulary: &Vocabulary,
-    shared_items: usize,
+    limits: Limits,
 ) -> Option<Vec<Pair>> {
-    let limits = Limits { shared_items, ..Limits::default() };
     let constraint = |limits| {
         let language = Language::new(grammar.clone(), &LanguageOptions { limits, ..options }).ok()?;
         Constraint::new(Arc::new(language), vocabulary.clone()).ok()
@@ -36,63 +36,114 @@ fn allowed(mask: &TokenMask, size: usize) -> Vec<TokenId> {
     (0..size).map(TokenId::new).filter(|&token| mask.contains(token)).collect()
 }
 
+/// Both answers, unless a limit kept the first from one: then both outputs begin again.
+fn both<T>(
+    pair: &mut Pair,
+    ask: impl Fn(&mut Matcher) -> Result<T, MatchError>,
+) -> Option<(Result<T, MatchError>, Result<T, MatchError>)> {
+    let answers = (ask(&mut pair.0), ask(&mut pair.1));
+    if let (Err(MatchError::Limit(_)), _) = answers {
+        pair.0.reset();
+        pair.1.reset();
+        return None;
+    }
+    Some(answers)
+}
+
+/// Few lexemes beside those that one mask needs: they begin anew too, and outputs are read again.
+fn few_lexemes(shared_items: usize, lexemes: usize) -> Limits {
+    let lexer = LexerLimits { lexemes, ..LexerLimits::default() };
+    Limits { shared_items, lexer, ..Limits::default() }
+}
+
+#[test]
+fn where_lexemes_begin_anew() {
+    let mut n_compared = 0;
+    for seed in anygram_testkit::random::seeds(60) {
+        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+            let case = RandomCase::in_mode(seed, mode);
+            let options = LanguageOptions { lexer: Some(mode), ..LanguageOptions::default() };
+            let mut random = Random::new(seed);
+            let limits = few_lexemes(random.below(60), 10 + random.below(40));
+            let Some(mut pairs) = pairs(&case.grammar, options, &vocabulary(&case.vocab), limits) else {
+                continue;
+            };
+            let context = format!("seed {seed}, {}", mode.name());
+            n_compared += (0..100).filter(|_| step(&mut random, &mut pairs, &context)).count();
+        }
+    }
+    assert!(n_compared > 1_000, "{n_compared} masks were compared");
+}
+
 /// One thing that outputs do. Returns whether masks were compared.
 fn step(random: &mut Random, pairs: &mut [Pair], context: &str) -> bool {
     let (at, other) = (random.below(pairs.len()), random.below(pairs.len()));
     let size = pairs[0].0.constraint().vocabulary().len();
-    let (crowded, alone) = &mut pairs[at];
-    assert_eq!(crowded.tokens(), alone.tokens());
+    let pair = &mut pairs[at];
+    assert_eq!(pair.0.tokens(), pair.1.tokens());
     let told = |matcher: &Matcher| (matcher.is_sentence(), matcher.has_ended(), matcher.expected());
-    assert_eq!(told(crowded), told(alone), "{context}, after {:?}", alone.tokens());
+    let context = format!("{context}, after {:?}", pair.1.tokens());
+    // There is nothing to tell where a limit keeps an output from its states.
+    let (own, expected) = (told(&pair.0), told(&pair.1));
+    assert!(own == expected || own.2.is_empty() && pair.0.mask().is_err(), "{context}");
+    let n_tokens = pair.1.tokens().len();
     match random.below(20) {
         0 => {
-            crowded.reset();
-            alone.reset();
+            pair.0.reset();
+            pair.1.reset();
         }
         1 => pairs[at] = (pairs[other].0.fork(), pairs[other].1.fork()),
         2 | 3 => {
-            let n = random.below(alone.tokens().len() + 1);
-            crowded.rollback(n).unwrap();
-            alone.rollback(n).unwrap();
+            let n = random.below(n_tokens + 1);
+            let Some((one, other)) = both(pair, |matcher| matcher.rollback(n)) else { return false };
+            assert_eq!(one, other, "{context}");
         }
         4 => {
             let budget = random.below(8) as u32;
-            match (crowded.mask_with_budget(budget), alone.mask_with_budget(budget)) {
-                (Err(MatchError::Limit(_)), _) | (_, Err(MatchError::Limit(_))) => {}
-                (one, other) => assert_eq!(one, other, "{context}, budget {budget}, {:?}", alone.tokens()),
+            match both(pair, |matcher| matcher.mask_with_budget(budget)) {
+                None | Some((_, Err(MatchError::Limit(_)))) => {}
+                Some((one, other)) => assert_eq!(one, other, "{context}, budget {budget}"),
             }
         }
         5 => {
             let drafts: Vec<Draft> = (0..3)
                 .map(|at| Draft { token: TokenId::new(random.below(size)), after: usize::checked_sub(at, 1) })
                 .collect();
-            let width = alone.constraint().mask_words();
-            let mut words = [vec![0; 3 * width], vec![0; 3 * width]];
-            let [one, other] = &mut words;
-            let one = crowded.draft_masks(&drafts, MaskRows::new(one, width));
-            let other = alone.draft_masks(&drafts, MaskRows::new(other, width));
-            assert_eq!(one, other, "{context}, {:?}", alone.tokens());
-            assert_eq!(words[0], words[1], "{context}, {:?}", alone.tokens());
+            let masks = |matcher: &mut Matcher| {
+                let width = matcher.constraint().mask_words();
+                let mut words = vec![0; 3 * width];
+                let allowed = matcher.draft_masks(&drafts, MaskRows::new(&mut words, width))?;
+                Ok((allowed, words))
+            };
+            let Some((one, other)) = both(pair, masks) else { return false };
+            assert_eq!(one, other, "{context}");
         }
         6 => {
             let tokens: Vec<TokenId> = (0..4).map(|_| TokenId::new(random.below(size))).collect();
-            assert_eq!(crowded.validate(&tokens), alone.validate(&tokens), "{context}");
-            assert_eq!(crowded.advance_all(&tokens), alone.advance_all(&tokens), "{context}");
+            let validate = both(pair, |matcher| matcher.validate(&tokens));
+            let Some((one, other)) = validate else { return false };
+            assert_eq!(one, other, "{context}");
+            let advance = both(pair, |matcher| matcher.advance_all(&tokens));
+            let Some((one, other)) = advance else { return false };
+            assert_eq!(one, other, "{context}");
         }
         _ => {
-            let mask = alone.mask().unwrap();
-            let mut words = vec![0; alone.constraint().mask_words()];
-            if crowded.known_mask_into(&mut words).unwrap() {
-                assert_eq!(words, mask.words(), "{context}, known, after {:?}", alone.tokens());
+            let Some((one, other)) = both(pair, Matcher::mask) else { return false };
+            let mask = other.unwrap();
+            assert_eq!(one.unwrap(), mask, "{context}");
+            let mut words = vec![0; pair.1.constraint().mask_words()];
+            if pair.0.known_mask_into(&mut words).unwrap() {
+                assert_eq!(words, mask.words(), "{context}, known");
             }
-            assert_eq!(crowded.mask().unwrap(), mask, "{context}, after {:?}", alone.tokens());
             let allowed = allowed(&mask, size);
-            if allowed.is_empty() || alone.tokens().len() > 60 {
-                crowded.reset();
-                alone.reset();
+            if allowed.is_empty() || n_tokens > 60 {
+                pair.0.reset();
+                pair.1.reset();
             } else {
                 let token = *random.choose(&allowed);
-                assert_eq!(crowded.advance(token), alone.advance(token), "{context}");
+                let advance = both(pair, |matcher| matcher.advance(token));
+                let Some((one, other)) = advance else { return false };
+                assert_eq!(one, other, "{context}");
             }
             return true;
         }
@@ -109,9 +160,8 @@ fn of_random_grammars() {
                 let case = RandomCase::in_mode(seed, mode);
                 let options = LanguageOptions { lexer: Some(mode), engine, ..LanguageOptions::default() };
                 let mut random = Random::new(seed);
-                let shared_items = random.below(60);
-                let Some(mut pairs) = pairs(&case.grammar, options, &vocabulary(&case.vocab), shared_items)
-                else {
+                let limits = Limits { shared_items: random.below(60), ..Limits::default() };
+                let Some(mut pairs) = pairs(&case.grammar, options, &vocabulary(&case.vocab), limits) else {
                     continue;
                 };
                 let context = format!("seed {seed}, {}, {}", mode.name(), engine.name());
@@ -138,7 +188,8 @@ fn where_tokens_are_counted() {
     for grammar in GRAMMARS {
         let parsed = lark::parse(grammar, &LarkOptions::default()).unwrap();
         for shared_items in [0, 7, 30] {
-            let pairs = pairs(&parsed, LanguageOptions::default(), &Vocabulary::builtin(), shared_items);
+            let limits = Limits { shared_items, ..Limits::default() };
+            let pairs = pairs(&parsed, LanguageOptions::default(), &Vocabulary::builtin(), limits);
             let (mut pairs, mut random) = (pairs.unwrap(), Random::new(3));
             let n_compared = (0..150).filter(|_| step(&mut random, &mut pairs, grammar)).count();
             assert!(n_compared > 60, "{n_compared} masks were compared");
