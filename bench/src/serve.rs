@@ -306,9 +306,9 @@ fn report(args: &Args, served: &[Served]) -> Result<()> {
 /// What the page begins with.
 const INTRODUCTION: &str = "# Many outputs for a long time, measured
 
-For people who serve models. Afterwards you know what a step takes when thousands of outputs are in progress on
-one grammar and its tables are full again and again, and what an output takes in memory. A command writes this
-page:
+For people who serve models. Afterwards you know what a step takes when thousands of outputs are in
+progress on one grammar and its tables are full again and again, and what an output takes in memory. A
+command writes this page:
 
 ```sh
 cargo run --release -p anygram-bench -- serve --markdown docs/serve.md
@@ -316,15 +316,15 @@ cargo run --release -p anygram-bench -- serve --markdown docs/serve.md
 ";
 
 const HOW_TO_READ: &str = "
-- A step is a mask and an advance, in CPU time of its thread. Outputs take turns, and a new one begins where one
-  ends. Tokens are drawn as the texts of the workload have them, one after another, and one in fifty from
-  anywhere in them; so texts are stranger than a model's, and new situations never end.
-- The columns before *max of 1st half* are of the second half of all steps, when tables are warm. *Over 2 ms*
-  counts steps; each of them computed a mask that was not known.
+- A step is a mask and an advance, in CPU time of its thread. Outputs take turns, and a new one begins
+  where one ends. Tokens are drawn as the texts of the workload have them, one after another, and one in
+  fifty from anywhere in them; so texts are stranger than a model's, and new situations never end.
+- The columns before *max of 1st half* are of the second half of all steps, when tables are warm. *Over 2
+  ms* counts steps; each of them computed a mask that was not known.
 - *Tables* is what they tell of themselves, half-way, in the end and at most. The limits are the defaults
   (`mask_bytes`, `cache_bytes`, `shared_items`).
-- *Bytes an output* is what became free when all outputs but one were dropped, for each; *tokens* is how many
-  each had then.
+- *Bytes an output* is what became free when all outputs but one were dropped, for each; *tokens* is how
+  many each had then.
 ";
 
 #[cfg(test)]
