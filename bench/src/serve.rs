@@ -320,7 +320,7 @@ const HOW_TO_READ: &str = "
   where one ends. Tokens are drawn as the texts of the workload have them, one after another, and one in
   fifty from anywhere in them; so texts are stranger than a model's, and new situations never end.
 - The columns before *max of 1st half* are of the second half of all steps, when tables are warm. *Over 2
-  ms* counts steps; each of them computed a mask that was not known.
+  ms* counts steps.
 - *Tables* is what they tell of themselves, half-way, in the end and at most. The limits are the defaults
   (`mask_bytes`, `cache_bytes`, `shared_items`).
 - *Bytes an output* is what became free when all outputs but one were dropped, for each; *tokens* is how
