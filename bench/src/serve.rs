@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anygram::{GrammarFormat, LoadOptions, Matcher, TokenId, Vocabulary};
+use anygram::{GrammarFormat, Matcher, TokenId, Vocabulary};
 use anygram_bits::Random;
 use anygram_left_to_right::mask::get_bit;
 use anyhow::{Context, Result, anyhow, bail};
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::masks::engine;
 use crate::masks::report::{commit, cpu, markdown_table, today};
-use crate::masks::workload;
+use crate::masks::workload::{Chosen, Workload};
 use crate::measure::{print_table, quantile, timed, us};
 use crate::schemas::data;
 use crate::schemas::measure::held;
@@ -24,12 +24,8 @@ use crate::schemas::measure::held;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The folder of data and vocabularies.
-    #[arg(long, value_name = "DIR", default_value = "../shared")]
-    shared: PathBuf,
-    /// Only workloads whose name begins so (repeatable); `json` is any JSON.
-    #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Outputs in progress at a time.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     outputs: usize,
@@ -55,11 +51,8 @@ Examples:
 /// Any JSON, with the texts of JSONSchemaBench.
 const JSON: &str = "json";
 
-/// The others, as [`workload::replayed`] names them.
-const WORKLOADS: [&str; 4] = ["sql_grammar", "sqlite_kw", "cpp_he", "smiles"];
-
-/// What ends an output.
-const EOS: u32 = 151_643;
+/// It and others, as [`workload::replayed`](crate::masks::workload::replayed) names them.
+const WORKLOADS: [&str; 5] = [JSON, "sql_grammar", "sqlite_kw", "cpp_he", "smiles"];
 
 /// A grammar, and what its texts are like.
 struct Job {
@@ -119,10 +112,7 @@ const COLUMNS: [&str; 13] = [
 ];
 
 pub fn run(args: &Args) -> Result<()> {
-    let path = args.shared.join("data/tokenizers/qwen.tiktoken.gz");
-    let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
-    let vocabulary =
-        Vocabulary::from_file(&path, &options).context("say where the shared data are by --shared")?;
+    let vocabulary = args.chosen.vocabulary()?;
     let mut served = Vec::new();
     for job in jobs(args, &vocabulary)? {
         served.push(serve(args, &job, &vocabulary)?);
@@ -131,26 +121,15 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn jobs(args: &Args, vocabulary: &Vocabulary) -> Result<Vec<Job>> {
-    let is_wanted =
-        |name: &str| args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&**only));
-    let mut jobs = Vec::new();
-    if is_wanted(JSON) {
-        let texts = json_texts(&args.shared, vocabulary)?;
-        jobs.push(Job { name: JSON, format: GrammarFormat::JsonSchema, grammar: "{}".into(), texts });
-    }
-    for name in WORKLOADS.into_iter().filter(|name| is_wanted(name)) {
-        let found = workload::replayed(&args.shared, vocabulary, |other| other == name, None)?;
-        let found = found.into_iter().next().ok_or_else(|| anyhow!("{name} is no workload"))?;
-        jobs.push(Job { name, format: GrammarFormat::Lark, grammar: found.grammar, texts: found.texts });
-    }
-    if jobs.is_empty() {
-        bail!(
-            "no workload begins with {}; there are {JSON}, {}",
-            args.only.join(" or "),
-            WORKLOADS.join(", ")
-        );
-    }
-    Ok(jobs)
+    let job = |name| {
+        if name == JSON {
+            let texts = json_texts(&args.chosen.shared, vocabulary)?;
+            return Ok(Job { name, format: GrammarFormat::JsonSchema, grammar: "{}".into(), texts });
+        }
+        let Workload { grammar, texts, .. } = args.chosen.replayed(name, vocabulary)?;
+        Ok(Job { name, format: GrammarFormat::Lark, grammar, texts })
+    };
+    args.chosen.among(&WORKLOADS)?.into_iter().map(job).collect()
 }
 
 fn json_texts(shared: &Path, vocabulary: &Vocabulary) -> Result<Vec<Vec<u32>>> {
@@ -330,6 +309,7 @@ const HOW_TO_READ: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::masks::workload;
 
     #[test]
     fn drawn_tokens_are_allowed() {
@@ -355,8 +335,7 @@ mod tests {
         let vocabulary = Vocabulary::builtin();
         let request = workload::built_in(&vocabulary).unwrap();
         let args = Args {
-            shared: PathBuf::new(),
-            only: Vec::new(),
+            chosen: Chosen { shared: PathBuf::new(), only: Vec::new() },
             outputs: 7,
             steps: 700,
             tokens: 60,

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anygram::{GrammarFormat, LoadOptions, Vocabulary};
-use anyhow::{Context, Result, anyhow, bail};
+use anygram::{GrammarFormat, Vocabulary};
+use anyhow::{Context, Result, bail};
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -16,19 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::draw::{self, Line};
 use crate::masks::engine::{self, Maker, OURS};
 use crate::masks::report::{commit, cpu, markdown_table, today, versions};
-use crate::masks::workload;
+use crate::masks::workload::Chosen;
 use crate::measure::{median, print_table, quantile, timed, us};
 use crate::schemas::data;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The folder of data and vocabularies.
-    #[arg(long, value_name = "DIR", default_value = "../shared")]
-    shared: PathBuf,
-    /// Only workloads whose name begins so (repeatable); `json` has another schema in each process.
-    #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Processes for each workload and engine.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     processes: u32,
@@ -57,11 +53,11 @@ Examples:
   anygram-bench start --markdown docs/start.md --svg docs/start.svg
   anygram-bench start --only cpp_he --only json --processes 5";
 
-/// The workload of which each process has another grammar.
+/// Schemas: each process has another.
 const JSON: &str = "json";
 
-/// The others, as [`workload::replayed`] names them.
-const WORKLOADS: [&str; 5] = ["sql_grammar", "sqlite_kw", "cpp_he", "smiles", "treebank_raw"];
+/// They and others, as [`workload::replayed`](crate::masks::workload::replayed) names them.
+const WORKLOADS: [&str; 6] = [JSON, "sql_grammar", "sqlite_kw", "cpp_he", "smiles", "treebank_raw"];
 
 /// What a process prints: CPU times of the whole process, so that no thread of it is hidden.
 #[derive(Default, Serialize, Deserialize)]
@@ -115,16 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
         println!("{}", serde_json::to_string(&fresh)?);
         return Ok(());
     }
-    let is_wanted =
-        |name: &&str| args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&**only));
-    let workloads: Vec<&str> = [JSON].into_iter().chain(WORKLOADS).filter(is_wanted).collect();
-    if workloads.is_empty() {
-        bail!(
-            "no workload begins with {}; there are {JSON}, {}",
-            args.only.join(" or "),
-            WORKLOADS.join(", ")
-        );
-    }
+    let workloads = args.chosen.among(&WORKLOADS)?;
     let n_processes = workloads.len() * ENGINES.len() * args.processes as usize;
     let bar = ProgressBar::new(n_processes as u64).with_style(
         ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} processes, {wide_msg}")
@@ -158,7 +145,7 @@ const ENGINES: [&str; 1] = [OURS];
 
 fn spawn(args: &Args, workload: &str, engine: &str, number: u32) -> Result<Fresh> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("start").arg("--shared").arg(&args.shared);
+    command.arg("start").arg("--shared").arg(&args.chosen.shared);
     command.arg("--processes").arg(args.processes.to_string()).arg("--steps").arg(args.steps.to_string());
     command.arg("--one").args([workload, engine, &number.to_string()]);
     let output = command.output()?;
@@ -181,10 +168,8 @@ fn process_timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 
 /// Is one process.
 fn one(args: &Args, workload: &str, engine: &str, number: u32) -> Result<Fresh> {
-    let path = args.shared.join("data/tokenizers/qwen.tiktoken.gz");
-    let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
-    let (vocabulary, load_ms) = process_timed(|| Vocabulary::from_file(&path, &options));
-    let vocabulary = vocabulary.context("say where the shared data are by --shared")?;
+    let (vocabulary, load_ms) = process_timed(|| args.chosen.vocabulary());
+    let vocabulary = vocabulary?;
     let (maker, load_ms) = maker(engine, &vocabulary, load_ms)?;
     let request = request(args, workload, &vocabulary, number)?;
 
@@ -222,12 +207,11 @@ fn peer(name: &str, _: &Vocabulary) -> Result<(Maker, f64)> {
 /// What the so many-th process of a workload decodes.
 fn request(args: &Args, workload: &str, vocabulary: &Vocabulary, number: u32) -> Result<Request> {
     if workload != JSON {
-        let found = workload::replayed(&args.shared, vocabulary, |name| name == workload, None)?;
-        let found = found.into_iter().next().ok_or_else(|| anyhow!("{workload} is no workload"))?;
+        let found = args.chosen.replayed(workload, vocabulary)?;
         return Ok(Request { format: GrammarFormat::Lark, grammar: found.grammar, texts: found.texts });
     }
     // Of all splits, evenly, those that have a valid text.
-    let mut schemas = data::schemas(&args.shared.join("data/jsonschemabench"), |_| true, (50, None))?;
+    let mut schemas = data::schemas(&args.chosen.shared.join("data/jsonschemabench"), |_| true, (50, None))?;
     schemas.retain(|schema| schema.texts.iter().any(|(text, valid)| *valid && text.len() > SHORT_TEXT));
     let at = number as usize * schemas.len() / args.processes as usize;
     let schema = schemas.into_iter().nth(at).context("the data have no such schema")?;
@@ -398,6 +382,7 @@ const HOW_TO_READ: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::masks::workload;
 
     #[test]
     fn so_many_steps_are_decoded_and_no_wrong_token() {

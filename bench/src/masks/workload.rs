@@ -1,9 +1,9 @@
 //! Grammars and tokens to decode.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anygram::Vocabulary;
-use anyhow::{Context, Result};
+use anygram::{LoadOptions, Vocabulary};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::input;
 
@@ -17,6 +17,43 @@ pub struct Workload {
     /// Whether `texts` are all there are.
     pub is_whole: bool,
     pub goal: Option<Goal>,
+}
+
+/// Which workloads, and where their data are.
+#[derive(clap::Args)]
+pub struct Chosen {
+    /// The folder of data and vocabularies.
+    #[arg(long, value_name = "DIR", default_value = "../shared")]
+    pub shared: PathBuf,
+    /// Only workloads whose name begins so (repeatable).
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+}
+
+impl Chosen {
+    /// The vocabulary of the shared data.
+    pub fn vocabulary(&self) -> Result<Vocabulary> {
+        let path = self.shared.join("data/tokenizers/qwen.tiktoken.gz");
+        let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
+        Vocabulary::from_file(&path, &options).context("say where the shared data are by --shared")
+    }
+
+    /// Those of some names that are asked for, at least one.
+    pub fn among<'a>(&self, names: &[&'a str]) -> Result<Vec<&'a str>> {
+        let is_wanted =
+            |name: &&str| self.only.is_empty() || self.only.iter().any(|only| name.starts_with(&**only));
+        let chosen: Vec<&str> = names.iter().copied().filter(is_wanted).collect();
+        if chosen.is_empty() {
+            bail!("no workload begins with {}; there are {}", self.only.join(" or "), names.join(", "));
+        }
+        Ok(chosen)
+    }
+
+    /// One of the workloads that [`replayed`] knows.
+    pub fn replayed(&self, name: &str, vocabulary: &Vocabulary) -> Result<Workload> {
+        let found = replayed(&self.shared, vocabulary, |other| other == name, None)?;
+        found.into_iter().next().ok_or_else(|| anyhow!("{name} is no workload"))
+    }
 }
 
 /// What we want of mask and advance with warm tables.

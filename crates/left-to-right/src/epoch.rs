@@ -60,7 +60,7 @@ impl Epoch {
 pub(crate) struct Fading(Vec<Box<dyn Parts>>);
 
 /// Something that can be dropped part by part.
-trait Parts: Send {
+pub(crate) trait Parts: Send {
     /// Drops a part; says whether any is left.
     fn drop_part(&mut self) -> bool;
 }
@@ -84,16 +84,8 @@ impl<T: Send> Parts for Pages<T> {
 }
 
 impl Fading {
-    pub fn add_table<T: Send + 'static>(&mut self, table: PartedTable<T>) {
-        self.0.push(Box::new(table));
-    }
-
-    pub fn add_map<K: Hash + Eq + Send + 'static, V: Send + 'static>(&mut self, map: PartedMap<K, V>) {
-        self.0.push(Box::new(map));
-    }
-
-    pub fn add_pages<T: Send + 'static>(&mut self, pages: Pages<T>) {
-        self.0.push(Box::new(pages));
+    pub fn add(&mut self, parts: impl Parts + 'static) {
+        self.0.push(Box::new(parts));
     }
 
     /// Drops a part.

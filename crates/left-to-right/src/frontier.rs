@@ -169,8 +169,8 @@ impl Stepper {
 
     /// Its recognizer; what else is large fades.
     pub(crate) fn into_recognizer(self, fading: &mut Fading) -> Box<dyn Recognizer> {
-        fading.add_map(self.ends);
-        fading.add_map(self.merged_ends);
+        fading.add(self.ends);
+        fading.add(self.merged_ends);
         self.recognizer
     }
 

@@ -271,9 +271,9 @@ impl Memo {
     fn begin_generation(&mut self) {
         let younger = std::mem::take(&mut self.younger);
         let Generation { nodes, edges, sets, .. } = std::mem::replace(&mut self.older, younger);
-        self.fading.add_table(edges);
-        self.fading.add_pages(nodes);
-        self.fading.add_table(sets);
+        self.fading.add(edges);
+        self.fading.add(nodes);
+        self.fading.add(sets);
     }
 
     /// Forgets all masks, and drops them part by part.

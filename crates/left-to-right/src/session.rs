@@ -139,7 +139,7 @@ impl Session {
             self.budgets = None;
         }
         (self.start, self.n_adopted) = (None, 0);
-        self.fading.add_table(std::mem::take(&mut self.frontiers));
+        self.fading.add(std::mem::take(&mut self.frontiers));
         let next = Held { number: self.epoch.number + 1, epoch: Some(Arc::default()) };
         let before = std::mem::replace(&mut self.epoch, next);
         self.former.retain(|former| former.strong_count() > 0);

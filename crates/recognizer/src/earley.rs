@@ -30,7 +30,9 @@ use std::collections::BinaryHeap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+mod carried;
 mod grown;
+mod rests;
 
 use anygram_bits::{BitSet, Pages, PartedMap, PartedTable, SliceId, Slices, index_type};
 use anygram_grammar::analysis;
@@ -39,7 +41,10 @@ use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use self::carried::Shape;
+pub use self::carried::View;
 use self::grown::{Grown, Start};
+use self::rests::Rests;
 use crate::{
     Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
 };
@@ -84,9 +89,6 @@ type ReachId = u32;
 /// In place of a reach: there is none.
 const TOO_FAR: ReachId = ReachId::MAX;
 
-/// Beyond this many shapes, whoever takes tables over forgets them.
-const MANY_SHAPES: usize = 100_000;
-
 /// Beyond this many it is no use to know them: no other place will look alike.
 const MAX_LOOKED_INTO: usize = 48;
 
@@ -114,19 +116,6 @@ struct KeptCompleted {
     items: SliceId,
     is_sentence: bool,
     reach: ReachId,
-}
-
-/// A state without the identity of the states that its items began in. Of rests that are states of automata
-/// it has the automaton and the state, for their ids are not the same in all engines.
-type Shape = (Box<[((u32, u32), u32)]>, bool);
-
-/// What a state shows without a look into the states in which its items began, see [`Earley::view`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct View<'a> {
-    /// Two states of one engine with one shape differ at most in what [`View::origins`] are.
-    pub shape: u32,
-    /// The states that its items began in, in an order that the shape fixes.
-    pub origins: &'a [StateId],
 }
 
 /// Parse items of one state from which on a text is better read by the Valiant chart. (The most that texts of
@@ -202,7 +191,7 @@ impl Earley {
     pub fn new(cfg: impl Into<Arc<Cfg>>, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
         let cfg = cfg.into();
         let minimum = cfg.minimum_lengths();
-        let mut table = Rests { rests: Vec::new(), ids: FxHashMap::default(), minimum: &minimum };
+        let mut table = Rests::new(&minimum);
         // The root is a rest of a rule of a nonterminal of its own: root → start.
         let mut root =
             table.intern(NonterminalId::new(cfg.n_nonterminals), &[Symbol::Nonterminal(cfg.start)]);
@@ -214,9 +203,7 @@ impl Earley {
             for symbol in &rule.rhs {
                 begins[rule.lhs.index()].push(rest);
                 match symbol {
-                    Symbol::Nonterminal(n) if nullable.contains(n.index()) => {
-                        rest = table.rests[rest.index()].next
-                    }
+                    Symbol::Nonterminal(n) if nullable.contains(n.index()) => rest = table.after(rest),
                     _ => break,
                 }
             }
@@ -315,39 +302,6 @@ impl Earley {
         Ok(limited)
     }
 
-    /// What a state shows. A result of [`Recognizer::extend`] that looked into no other states than these and
-    /// those it made ([`Earley::looked_into`]) holds for all states with equal views.
-    pub fn view(&mut self, state: StateId) -> View<'_> {
-        while self.views.len() <= state.index() {
-            self.views.push(None);
-        }
-        let (shape, origins) = match self.views[state.index()] {
-            Some(known) => known,
-            None => {
-                let view = self.make_view(state);
-                self.views[state.index()] = Some(view);
-                view
-            }
-        };
-        View { shape, origins: self.lists.get(origins) }
-    }
-
-    fn make_view(&mut self, state: StateId) -> (u32, SliceId) {
-        let (kernel, is_sentence) = self.kernel(state);
-        let mut origins: Vec<StateId> = Vec::new();
-        let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
-        let mut number = |origin: StateId| {
-            *numbers.entry(origin).or_insert_with(|| {
-                origins.push(origin);
-                origins.len() as u32 - 1
-            })
-        };
-        let items = kernel.iter().map(|&(rest, origin)| (self.grown.name(rest), number(origin))).collect();
-        let fresh = self.shapes.len() as u32;
-        let shape = *self.shapes.entry((items, is_sentence)).or_insert(fresh);
-        (shape, self.lists.push(&origins))
-    }
-
     /// The items of a state, and whether it is one of a sentence.
     fn kernel(&self, state: StateId) -> (&[Item], bool) {
         let State { kernel, is_sentence, .. } = self.states[state.index()];
@@ -366,69 +320,6 @@ impl Earley {
             Some(reach) if reach.is_empty() => 0,
             Some(reach) => self.reaches.push(self.lists.push(&reach)) as ReachId,
         }
-    }
-
-    /// Continues the numbering of shapes of another engine over the same grammar, which starts a new
-    /// numbering. False if that has too many, so that both start a new one: then no shape means what it
-    /// meant.
-    pub fn take_shapes(&mut self, of: &mut Self) -> bool {
-        (self.views, of.views) = (Pages::default(), Pages::default());
-        self.shapes = std::mem::take(&mut of.shapes);
-        let is_too_many = self.shapes.len() > MANY_SHAPES;
-        if is_too_many {
-            self.shapes.clear();
-        }
-        !is_too_many
-    }
-
-    /// The state that reads what one of another engine over the same grammar reads. What it takes over on the
-    /// way, the states in which items began, is noted in `known`, by their ids there. Cost: the items of
-    /// those that are not known yet.
-    pub fn adopt(
-        &mut self,
-        of: &Self,
-        state: StateId,
-        known: &mut FxHashMap<StateId, StateId>,
-    ) -> Result<StateId, RecognizerError> {
-        let start = of.start();
-        known.entry(start).or_insert_with(|| self.start());
-        let mut open = vec![state];
-        while let Some(&state) = open.last() {
-            if known.contains_key(&state) {
-                open.pop();
-                continue;
-            }
-            if of.anywhere == Some(state) {
-                let anywhere = self.anywhere()?;
-                known.insert(state, anywhere);
-                continue;
-            }
-            let (kernel, is_sentence) = of.kernel(state);
-            let n_open = open.len();
-            open.extend(kernel.iter().map(|item| item.1).filter(|origin| !known.contains_key(origin)));
-            if open.len() > n_open {
-                continue;
-            }
-            let item =
-                |&(rest, origin): &Item| Some((self.rest_named(of.grown.name(rest)), *known.get(&origin)?));
-            let items = kernel.iter().filter_map(item).collect();
-            let own = self.intern(Completed { items, is_sentence, reach: None })?;
-            known.insert(state, own);
-        }
-        known.get(&state).copied().ok_or(RecognizerError::TooManyItems { limit: self.limits.items })
-    }
-
-    /// Leaves only what [`Earley::adopt`] takes from it.
-    pub fn retire(&mut self) {
-        (self.ids, self.steps, self.completed) = Default::default();
-        (self.outermost, self.merges, self.views) = Default::default();
-        (self.reaches, self.lists, self.all_completed) = Default::default();
-    }
-
-    /// Forgets the numbers of shapes: a state that is looked at again has another.
-    pub fn forget_shapes(&mut self) {
-        self.views = Pages::default();
-        self.shapes = FxHashMap::default();
     }
 
     /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
@@ -930,55 +821,6 @@ impl LookedInto {
 
     fn finish(self) -> Reach {
         self.0.map(Vec::into_boxed_slice)
-    }
-}
-
-/// Rests while they are collected.
-struct Rests<'a> {
-    rests: Vec<Rest>,
-    /// By left side, first symbol, and the rest without it.
-    ids: FxHashMap<(NonterminalId, Option<(Symbol, RestId)>), RestId>,
-    minimum: &'a [u32],
-}
-
-impl Rests<'_> {
-    /// The rest of all of `symbols`, and those of all their ends.
-    fn intern(&mut self, lhs: NonterminalId, symbols: &[Symbol]) -> RestId {
-        let mut rest = self.add(lhs, None, 0);
-        for &symbol in symbols.iter().rev() {
-            let minimum = match symbol {
-                Symbol::Terminal(_) => 1,
-                Symbol::Nonterminal(n) => self.minimum[n.index()],
-            };
-            rest =
-                self.add(lhs, Some((symbol, rest)), self.rests[rest.index()].minimum.saturating_add(minimum));
-        }
-        rest
-    }
-
-    /// The rests in the order of their first symbols, and so the items of states; `held` are given their new
-    /// ids.
-    fn sorted<'r>(self, held: impl Iterator<Item = &'r mut RestId>) -> Vec<Rest> {
-        let mut order: Vec<usize> = (0..self.rests.len()).collect();
-        order.sort_by_key(|&at| self.rests[at].first);
-        let mut ids = vec![RestId(0); order.len()];
-        order.iter().enumerate().for_each(|(id, &at)| ids[at] = RestId::new(id));
-        held.for_each(|rest| *rest = ids[rest.index()]);
-        let renamed = |&at: &usize| {
-            let mut rest = self.rests[at].clone();
-            rest.next = ids[rest.next.index()];
-            rest
-        };
-        order.iter().map(renamed).collect()
-    }
-
-    fn add(&mut self, lhs: NonterminalId, begins: Option<(Symbol, RestId)>, minimum: u32) -> RestId {
-        let fresh = RestId::new(self.rests.len());
-        *self.ids.entry((lhs, begins)).or_insert_with(|| {
-            let (first, next) = (begins.map(|(first, _)| first), begins.map_or(fresh, |(_, next)| next));
-            self.rests.push(Rest { lhs, first, next, minimum });
-            fresh
-        })
     }
 }
 
