@@ -8,6 +8,7 @@ mod calls;
 mod canvas;
 mod draw;
 mod gpu;
+mod grammars;
 mod hostile;
 mod input;
 mod intersection;
@@ -44,6 +45,8 @@ enum What {
     Start(start::Args),
     /// Thousands of outputs on one grammar for millions of steps: pauses, and memory of each.
     Serve(serve::Args),
+    /// Hundreds of grammars and schemas on one vocabulary: the memory of all, with and without a bound.
+    Grammars(grammars::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
     /// Schemas made to break readers: time and memory until each is answered or refused.
@@ -76,6 +79,7 @@ fn main() -> anyhow::Result<()> {
         What::Masks(args) => masks::run(&args),
         What::Start(args) => start::run(&args),
         What::Serve(args) => serve::run(&args),
+        What::Grammars(args) => grammars::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
         What::Hostile(args) => hostile::run(&args),
         What::Calls(args) => calls::run(&args),
