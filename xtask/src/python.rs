@@ -18,10 +18,11 @@ const REQUIREMENTS: &str = "python/requirements-test.txt";
 pub fn check() -> Result<()> {
     let folder = target().join("python");
     let python = timed("environment", || environment(&folder))?;
-    // All programs, as the other stages build them: so nothing is compiled twice.
-    timed("program", || run(cargo().args(["build", "--release", "--workspace", "--bins", "--quiet"])))?;
-    // What the C API answers is compared with both.
-    timed("C library", || run(cargo().args(["build", "--release", "--package", "anygram-capi", "--quiet"])))?;
+    // All programs and libraries, as the other stages build them: so nothing is compiled twice. What the
+    // library of C answers is compared with both.
+    timed("program and C library", || {
+        run(cargo().args(["build", "--release", "--workspace", "--bins", "--lib", "--quiet"]))
+    })?;
     timed("wheel", || wheel(&python, &folder))?;
     timed("tests", || run(tool(&python, "pytest").args(["--quiet", "--durations=5"])))?;
     timed("eval", || {

@@ -115,13 +115,12 @@ impl BitSet {
 
     /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().enumerate().flat_map(|(at, &word)| {
-            std::iter::successors((word != 0).then_some(word), |&word| {
-                let rest = word & (word - 1);
-                (rest != 0).then_some(rest)
-            })
-            .map(move |word| at * WORD + word.trailing_zeros() as usize)
-        })
+        members(self.words.iter().copied())
+    }
+
+    /// The members that are also in `other`, in ascending order.
+    pub fn members_in_both<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
+        members(self.words.iter().zip(&other.words).map(|(a, b)| a & b))
     }
 
     /// The number of members.
@@ -192,6 +191,17 @@ impl fmt::Debug for BitSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
     }
+}
+
+/// The members of a row.
+fn members(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+    words.enumerate().flat_map(|(at, word)| {
+        std::iter::successors((word != 0).then_some(word), |&word| {
+            let rest = word & (word - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |word| at * WORD + word.trailing_zeros() as usize)
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::BitSet;
 
 /// A set of small integers below a length, made once and then only read.
@@ -12,21 +14,33 @@ pub struct CompactSet(Repr);
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Repr {
-    Few(Box<[u32]>),
+    Few(List),
     Many(Box<BitSet>),
 }
+
+/// Most sets have so few members that they take no memory elsewhere.
+type List = SmallVec<[u32; INLINE]>;
+
+const INLINE: usize = 4;
 
 /// Bits of a row that cost as much as a member of a list.
 const BITS_PER_MEMBER: usize = u32::BITS as usize;
 
+/// Whether so many members are a list.
+fn is_few(n_members: usize, len: usize) -> bool {
+    n_members <= INLINE || n_members * BITS_PER_MEMBER <= len
+}
+
 impl CompactSet {
     /// The set of members that are given in ascending order, without repetition; all below `len`.
-    pub fn from_sorted(len: usize, members: Vec<u32>) -> Self {
+    pub fn from_sorted(len: usize, members: impl IntoIterator<Item = u32>) -> Self {
+        let mut members: List = members.into_iter().collect();
         debug_assert!(
             members.is_sorted_by(|a, b| a < b) && members.last().is_none_or(|&last| (last as usize) < len)
         );
-        if members.len() * BITS_PER_MEMBER <= len {
-            return Self(Repr::Few(members.into()));
+        if is_few(members.len(), len) {
+            members.shrink_to_fit();
+            return Self(Repr::Few(members));
         }
         Self(Repr::Many(Box::new(BitSet::from_members(
             len,
@@ -36,8 +50,7 @@ impl CompactSet {
 
     /// The set with the members of a row of bits.
     pub fn from_bits(set: &BitSet) -> Self {
-        let n_members = set.count();
-        if n_members * BITS_PER_MEMBER <= set.len() {
+        if is_few(set.count(), set.len()) {
             return Self(Repr::Few(set.iter().map(|member| member as u32).collect()));
         }
         Self(Repr::Many(Box::new(set.clone())))
@@ -82,18 +95,26 @@ impl CompactSet {
     pub fn intersection(&self, other: &Self, len: usize) -> Self {
         match (&self.0, &other.0) {
             (Repr::Many(a), Repr::Many(b)) => {
-                let mut both = (**a).clone();
-                both.intersect_with(b);
-                Self::from_bits(&both)
+                let mut both = a.members_in_both(b);
+                let few: List = both.by_ref().take(INLINE).map(|member| member as u32).collect();
+                match both.next() {
+                    None => Self(Repr::Few(few)),
+                    Some(_) => {
+                        let mut both = a.clone();
+                        both.intersect_with(b);
+                        match is_few(both.count(), len) {
+                            true => Self::from_bits(&both),
+                            false => Self(Repr::Many(both)),
+                        }
+                    }
+                }
             }
-            (Repr::Few(list), _) => Self::from_sorted(
-                len,
-                list.iter().copied().filter(|&member| other.contains(member as usize)).collect(),
-            ),
-            (_, Repr::Few(list)) => Self::from_sorted(
-                len,
-                list.iter().copied().filter(|&member| self.contains(member as usize)).collect(),
-            ),
+            (Repr::Few(list), _) => {
+                Self::from_sorted(len, list.iter().copied().filter(|&member| other.contains(member as usize)))
+            }
+            (_, Repr::Few(list)) => {
+                Self::from_sorted(len, list.iter().copied().filter(|&member| self.contains(member as usize)))
+            }
         }
     }
 
@@ -101,11 +122,7 @@ impl CompactSet {
     pub fn with_last(self, last: usize) -> Self {
         match self.0 {
             Repr::Few(list) if list.last() == Some(&(last as u32)) => Self(Repr::Few(list)),
-            Repr::Few(list) => {
-                let mut list = list.into_vec();
-                list.push(last as u32);
-                Self::from_sorted(last + 1, list)
-            }
+            Repr::Few(list) => Self::from_sorted(last + 1, list.into_iter().chain([last as u32])),
             Repr::Many(mut bits) => {
                 bits.insert(last);
                 Self(Repr::Many(bits))
@@ -144,7 +161,8 @@ impl CompactSet {
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         match &self.0 {
-            Repr::Few(list) => size_of_val(&**list),
+            Repr::Few(list) if list.spilled() => size_of_val(&**list),
+            Repr::Few(_) => 0,
             Repr::Many(bits) => bits.memory_usage() + size_of::<BitSet>(),
         }
     }
@@ -171,7 +189,7 @@ mod tests {
             .collect();
         for a in &rows {
             let compact = CompactSet::from_bits(a);
-            assert_eq!(compact, CompactSet::from_sorted(len, a.iter().map(|member| member as u32).collect()));
+            assert_eq!(compact, CompactSet::from_sorted(len, a.iter().map(|member| member as u32)));
             assert_eq!(compact.iter().collect::<Vec<_>>(), a.iter().collect::<Vec<_>>());
             assert_eq!((compact.count(), compact.is_empty()), (a.count(), a.is_empty()));
             assert!((0..len).all(|member| compact.contains(member) == a.contains(member)));

@@ -19,7 +19,7 @@ use anygram_bits::work::Work;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use anygram_grammar::memory::Memory;
 use anygram_lexer::LexerError;
-use anygram_lexer::transducer::{LexemeId, ObligationsId, Transducer};
+use anygram_lexer::transducer::{LexemeId, ObligationsId, Scans, Transducer};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -121,7 +121,7 @@ struct Set {
 }
 
 /// The end of a piece: the set where it began, its labels, and whether it may be ignored.
-type End = (usize, Box<[TerminalId]>, bool);
+type End = (usize, Scans, bool);
 
 fn intersect(known: &mut Events, other: &Events) -> bool {
     let before = known.len();
@@ -201,7 +201,7 @@ impl Captures {
         let between = self.readings.iter().filter(is_between).map(|reading| reading.0);
         let between: Vec<usize> = between.filter(|&set| self.sets[set].value.is_none()).collect();
         for terminal in constraint.named(token) {
-            let ends: Vec<End> = between.iter().map(|&set| (set, [terminal].into(), false)).collect();
+            let ends: Vec<End> = between.iter().map(|&set| (set, [terminal][..].into(), false)).collect();
             if let Some(set) = self.extend(&ends, (place, None))? {
                 named.extend(self.boundary(set, ObligationsId(0))?);
             }
@@ -381,7 +381,7 @@ impl Captures {
             by_value.entry(behind).or_default().0.push(scan);
         }
         let ends = by_value.into_iter();
-        ends.map(|(value, (scans, skip))| (value, (from, scans.into_boxed_slice(), skip))).collect()
+        ends.map(|(value, (scans, skip))| (value, (from, scans.into(), skip))).collect()
     }
 
     /// Begins to remember a value of which the text has the first piece.

@@ -20,9 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anygram_bits::{BitSet, Fingerprint, Random};
+use anygram_lexer::dfa::DEAD;
 use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect};
+use anygram_lexer::union::{State, Union};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::beside::{Base, Beside, Pairs};
 use crate::common::Commons;
@@ -371,12 +374,23 @@ impl Tokens {
 /// for all lexemes at the place. A smaller trie is walked whole at once.
 const MANY_NODES: usize = 10_000;
 
-/// The same where many lexemes at a place are asked about.
+/// The same where many lexemes at a place are asked about. A sweep of more is one beside which others are
+/// walked.
 const FEW_NODES: usize = 1_000;
 
 /// What starts of sweeps are told apart by that are not walked beside each other: whether places are told
-/// apart by how much may follow, and the automata that are alive, by number, or the state of the only one.
-type Start = (bool, Box<[u32]>);
+/// apart by how much may follow, and the automata that are alive, by number, or [`where_most_bytes_lead`].
+type Start = (bool, SmallVec<[u32; 4]>);
+
+/// The state that most bytes lead to, of those that lead anywhere, and whether a piece begins: a name that may
+/// still become one keyword differs little from one that may become another.
+fn where_most_bytes_lead(union: &Union, state: State) -> SmallVec<[u32; 4]> {
+    let next = (0..=u8::MAX).map(|byte| union.step(state, union.class(byte)));
+    let mut next: Vec<State> = next.filter(|&next| next != DEAD).collect();
+    next.sort_unstable();
+    let most = next.chunk_by(|a, b| a == b).max_by_key(|same| same.len());
+    SmallVec::from_slice(&[u32::from(union.is_start(state)), most.map_or(state, |same| same[0])])
+}
 
 /// A walk: a [`Sweep`] restricted to one set of wanted terminals.
 pub(crate) struct Walk {
@@ -411,8 +425,10 @@ pub struct Walks {
     narrow: FxHashMap<(Place, u64), usize>,
     /// Where bytes lead from the places that sweeps have come to.
     places: PlaceTables,
-    /// The last sweep for which much of the trie was walked, by what its start is like.
-    bases: FxHashMap<Start, Base>,
+    /// The last sweep for which much of a trie was walked, by the trie and what its start is like.
+    bases: FxHashMap<(u64, Start), Base>,
+    /// By state what it is like.
+    starts: FxHashMap<State, Start>,
     /// Those of the vocabulary: what is left of its tokens does not depend on the language.
     rests: Arc<Rests>,
     bytes: usize,
@@ -652,8 +668,8 @@ impl Walks {
         {
             return Ok(sweep);
         }
-        let start = self.start_of(language, place);
-        if id == 0 && self.bases.contains_key(&start) {
+        let start = (id, self.start_of(language, place));
+        if self.bases.contains_key(&start) {
             return self.beside_base(stepper, language, trie, (lexeme, start), n_words);
         }
         let wants_all = stepper.transducer().wants_all(language.lexing(), lexeme);
@@ -670,25 +686,38 @@ impl Walks {
                 return Ok(sweep);
             }
         }
-        let before = self.n_seen;
-        let sweep = self.walk_trie(stepper, language, (id, trie), lexeme, None, n_words)?.0;
-        if id == 0 && self.is_much(self.n_seen - before, trie) {
-            self.bases.insert(start, Base { start: place, sweep: sweep.clone() });
-        }
-        Ok(sweep)
+        Ok(self.walk_trie(stepper, language, (id, trie), lexeme, None, n_words)?.0)
     }
 
     /// What is alike in places from which most tokens do the same.
-    fn start_of(&self, language: &Language, place: Place) -> Start {
-        let union = &language.lexing().lexicon.union;
-        let has_levels = !self.apart && union.has_bounds(place.state());
-        // What preceding pieces owe is soon paid. Otherwise one automaton has many states that differ little.
-        (has_levels, union.alive(place.state()).unwrap_or_else(|| [place.state()].into()))
+    fn start_of(&mut self, language: &Language, place: Place) -> Start {
+        let (union, apart) = (&language.lexing().lexicon.union, self.apart);
+        let start = self.starts.entry(place.state()).or_insert_with(|| {
+            let has_levels = !apart && union.has_bounds(place.state());
+            // What preceding pieces owe is soon paid. Otherwise one automaton has many states that differ
+            // little.
+            let alike = union.alive(place.state()).map(|alive| SmallVec::from_slice(&alive));
+            (has_levels, alike.unwrap_or_else(|| where_most_bytes_lead(union, place.state())))
+        });
+        start.clone()
     }
 
-    /// Whether so many nodes of the vocabulary's trie are so many that others should be walked beside them.
-    fn is_much(&self, n_nodes: u64, trie: &TokenTrie) -> bool {
-        n_nodes >= MANY_NODES.min(trie.n_nodes() / 8) as u64
+    /// Keeps a sweep of a trie in which so many nodes were looked at. If these are many, others are walked
+    /// beside it.
+    fn keep(
+        &mut self,
+        language: &Language,
+        (id, trie): (u64, &TokenTrie),
+        place: Place,
+        sweep: &Arc<Sweep>,
+        n_nodes: usize,
+    ) {
+        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+        self.sweeps.insert((place, id), sweep.clone());
+        if n_nodes >= FEW_NODES.min(1 + trie.n_nodes() / 8) {
+            let start = self.start_of(language, place);
+            self.bases.insert((id, start), Base { start: place, sweep: sweep.clone() });
+        }
     }
 
     /// The sweep of the vocabulary's trie beside the last one that walked much of it from a start that is
@@ -698,13 +727,13 @@ impl Walks {
         stepper: &mut Stepper,
         language: &Language,
         trie: &TokenTrie,
-        (lexeme, like): (LexemeId, Start),
+        (lexeme, like): (LexemeId, (u64, Start)),
         n_words: usize,
     ) -> Result<Arc<Sweep>, StepError> {
         let Some(base) = self.bases.get(&like).cloned() else { return Ok(Arc::default()) };
         let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
         let has_rests = self.apart || !lexing.merges_ends();
-        let places = self.places.of(lexing, (like.0, has_rests));
+        let places = self.places.of(lexing, (like.1.0, has_rests));
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, places, None);
         let mut pairs = Pairs::default();
         pairs.walk(&mut sweeper, base.start, start)?;
@@ -712,11 +741,7 @@ impl Walks {
         let sweep = Arc::new(pairs.finish(&base.sweep, sweeper, n_words));
         self.n_seen += n_steps as u64;
         stepper.spend(n_steps + n_words)?;
-        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
-        self.sweeps.insert((start, 0), sweep.clone());
-        if self.is_much(n_steps as u64, trie) {
-            self.bases.insert(like, Base { start, sweep: sweep.clone() });
-        }
+        self.keep(language, (like.0, trie), start, &sweep, n_steps);
         Ok(sweep)
     }
 
@@ -777,7 +802,7 @@ impl Walks {
         let walk = sweeper.walk(start_id);
         let n_steps = sweeper.n_steps;
         self.n_seen += n_steps as u64;
-        let asked = sweeper.asked;
+        let (asked, is_all) = (sweeper.asked, sweeper.is_all());
         let groups = match walk {
             Ok(()) => sweeper.finish(n_words).collect(),
             Err(Stop::TooMany) => {
@@ -788,9 +813,8 @@ impl Walks {
         };
         stepper.spend(n_steps)?;
         let sweep = Arc::new(Sweep { groups, asked });
-        if wanted.is_none() {
-            self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
-            self.sweeps.insert((start, trie_id), sweep.clone());
+        if is_all {
+            self.keep(language, (trie_id, trie), start, &sweep, n_steps);
         }
         Ok((sweep, true))
     }

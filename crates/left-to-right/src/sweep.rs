@@ -553,6 +553,11 @@ impl<'a> Sweeper<'a> {
         Ok(*wanted.is_wanted[at].insert(is_wanted))
     }
 
+    /// Whether nothing was left out because it is not wanted.
+    pub fn is_all(&self) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| !wanted.is_wanted.contains(&Some(false)))
+    }
+
     /// The groups that were gathered.
     pub fn finish(self, n_words: usize) -> impl Iterator<Item = Group> {
         let trie = self.trie;

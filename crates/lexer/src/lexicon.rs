@@ -7,10 +7,14 @@ use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalKind, Ties};
+use smallvec::SmallVec;
 
 use crate::dfa::{Dfa, DfaError};
 use crate::union::{Part, State, Union};
 use crate::{LexerError, LexerLimits};
+
+/// The terminals that label a piece: few.
+pub type Labels = SmallVec<[usize; 4]>;
 
 /// All patterns of a grammar as automata, before it is known which terminals are of use.
 #[derive(Clone, Debug)]
@@ -161,10 +165,11 @@ impl Lexicon {
     }
 
     /// The labels of the piece that led to `state`, if only those compete of which `competes` holds.
-    pub fn labels(&self, state: State, competes: impl Fn(usize) -> bool) -> Vec<usize> {
-        let mut labels: Vec<usize> = self.union.accepts(state).iter().filter(|&at| competes(at)).collect();
+    pub fn labels(&self, state: State, competes: impl Fn(usize) -> bool) -> Labels {
+        let all = self.union.accepts(state).iter().filter(|&at| competes(at));
+        let mut labels: Labels = all.collect();
         let greatest = labels.iter().map(|&at| self.rank[at]).max();
-        labels.retain(|&at| Some(self.rank[at]) == greatest);
+        labels.retain(|&mut at| Some(self.rank[at]) == greatest);
         labels
     }
 

@@ -31,6 +31,7 @@ use anygram_bits::{BitSet, CompactSet, Fingerprint, index_type};
 use anygram_grammar::cfg::{Cfg, ReduceError};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::boundary::{Boundaries, Explored, OwnDebts};
 use crate::dfa::{Dfa, START};
@@ -373,7 +374,7 @@ impl Counts {
             terminals.filter_map(|(at, terminal)| Some((at, terminal.max_tokens?))).collect();
         let set = |most: u32| {
             let members = bounds.iter().filter(|bound| bound.1.get() <= most).map(|bound| bound.0 as u32);
-            CompactSet::from_sorted(n_terminals + 1, members.collect())
+            CompactSet::from_sorted(n_terminals + 1, members)
         };
         let (counted, single) = (set(u32::MAX), Some(set(1)).filter(|single| !single.is_empty()));
         (!bounds.is_empty()).then_some(Self { bounds, counted, single })
@@ -427,11 +428,14 @@ pub struct Step {
     pub cut: Option<CutId>,
 }
 
+/// The terminals that a piece may be: few.
+pub type Scans = SmallVec<[TerminalId; 2]>;
+
 /// The end of a piece.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cut {
     /// What the recognizer may scan; each is one reading of the piece.
-    pub scans: Box<[TerminalId]>,
+    pub scans: Scans,
     /// Whether the piece may be ignored.
     pub skip: bool,
     /// What is owed after it.
@@ -464,6 +468,9 @@ struct Lexeme {
 /// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no
 /// meaning).
 type Obligation = (State, WantedId);
+
+/// Some of them, on the way to be one number.
+type Owed = SmallVec<[Obligation; 4]>;
 
 type Row = Box<[(u32, u32)]>;
 
@@ -950,13 +957,13 @@ impl Transducer {
         let lexicon = &lexing.lexicon;
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
         let used = labels.iter().filter(|&&label| lexicon.used.contains(label));
-        let scans: Box<[TerminalId]> = used.map(|&label| TerminalId::new(label)).collect();
+        let scans: Scans = used.map(|&label| TerminalId::new(label)).collect();
         if scans.is_empty() && !skip {
             return None;
         }
         let mut obligations = place.obligations;
         if !competing.is_empty() {
-            let mut owed = self.obligations[obligations.index()].to_vec();
+            let mut owed: Owed = SmallVec::from_slice(&self.obligations[obligations.index()]);
             owed.push((place.state, self.intern_wanted(competing)));
             obligations = self.intern_obligations(owed);
         }
@@ -1023,8 +1030,7 @@ impl Transducer {
             return known;
         }
         let union = &lexing.lexicon.union;
-        let mut after = Vec::new();
-        let mut broken = false;
+        let (mut after, mut broken) = (Owed::new(), false);
         for &(state, wanted) in &self.obligations[id.index()] {
             let next = union.step(state, class);
             let competing = (lexing.mode() == LexerMode::Contextual).then(|| &self.wanted[wanted.index()]);
@@ -1059,11 +1065,11 @@ impl Transducer {
         };
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
         let used = labels.into_iter().filter(|&label| lexicon.used.contains(label));
-        let scans: Box<[TerminalId]> = used.map(TerminalId::new).collect();
+        let scans: Scans = used.map(TerminalId::new).collect();
         if scans.is_empty() && !skip {
             return None;
         }
-        let mut owed = self.obligations[obligations.index()].to_vec();
+        let mut owed: Owed = SmallVec::from_slice(&self.obligations[obligations.index()]);
         match mode {
             LexerMode::Scannerless => {}
             LexerMode::Longest => {
@@ -1189,15 +1195,15 @@ impl Transducer {
         id
     }
 
-    fn intern_obligations(&mut self, mut owed: Vec<Obligation>) -> ObligationsId {
+    fn intern_obligations(&mut self, mut owed: Owed) -> ObligationsId {
         owed.sort_unstable();
         owed.dedup();
         if let Some(&id) = self.obligation_ids.get(&*owed) {
             return id;
         }
         let id = ObligationsId::new(self.obligations.len());
-        self.obligations.push(owed.clone().into());
-        self.obligation_ids.insert(owed.into(), id);
+        self.obligations.push((&*owed).into());
+        self.obligation_ids.insert((&*owed).into(), id);
         id
     }
 }

@@ -40,7 +40,7 @@ fn vocabulary(all_bytes: bool) -> Vocabulary {
 }
 
 fn seeds() -> Vec<u64> {
-    anygram_testkit::random::seeds(60)
+    anygram_testkit::random::seeds(40)
 }
 
 /// A random schema, and an output of it.

@@ -212,7 +212,7 @@ fn walks_by_masks_never_get_stuck() {
         r#"{"type":"array","uniqueItems":true,"contains":{"type":"boolean"},
             "items":{"type":["boolean","string"]}}"#,
     ];
-    let seeds = anygram_testkit::random::seeds(12);
+    let seeds = anygram_testkit::random::seeds(6);
     let mut n_steps = 0;
     for schema in schemas {
         for whitespace in [Whitespace::Compact, Whitespace::Any] {

@@ -22,7 +22,7 @@ use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
 fn seeds() -> Vec<u64> {
-    anygram_testkit::random::seeds(400)
+    anygram_testkit::random::seeds(200)
 }
 
 /// A state of a tree of right-hand sides.

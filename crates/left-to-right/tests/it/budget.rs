@@ -23,7 +23,7 @@ const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
 pub(super) fn seeds() -> Vec<u64> {
-    anygram_testkit::random::seeds(40)
+    anygram_testkit::random::seeds(30)
 }
 
 /// The vocabulary of a case. Some lack tokens; to some all bytes are added, which gives the engine its bounds

@@ -109,7 +109,7 @@ fn random_outputs_end_within_their_budget() {
             matcher.memory_usage() >> 20
         );
         let (mut plain, mut ample, mut tight) = (Vec::new(), Vec::new(), Vec::new());
-        for text in texts(&data, name).iter().take(20) {
+        for text in texts(&data, name).iter().take(10) {
             matcher.reset();
             for &token in text.iter().take(60) {
                 let mask = timed(&mut plain, || matcher.mask().unwrap().into_words());
@@ -124,7 +124,7 @@ fn random_outputs_end_within_their_budget() {
         println!("{name}: plain {}", figures(plain));
         println!("{name}: ample {}, {} MB", figures(ample), matcher.memory_usage() >> 20);
         let mut random = Random::new(1);
-        for round in 0..12 {
+        for round in 0..6 {
             write(&mut matcher, &mut random, least + 2 * round, &mut tight);
         }
         println!("{name}: tight {}, {} MB", figures(tight), matcher.memory_usage() >> 20);

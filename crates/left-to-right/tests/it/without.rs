@@ -12,7 +12,7 @@ use anygram_testkit::random::Random;
 use anygram_testkit::text::{Sym, bytes_of, show};
 
 fn seeds() -> Vec<u64> {
-    anygram_testkit::random::seeds(200)
+    anygram_testkit::random::seeds(100)
 }
 
 /// The bytes that tokens without bytes stand between, too.

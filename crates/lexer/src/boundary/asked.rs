@@ -264,7 +264,7 @@ impl Lexemes {
                     continue;
                 }
                 let labels =
-                    labels[next as usize].get_or_insert_with(|| lexicon.labels(next, |_| true).into());
+                    labels[next as usize].get_or_insert_with(|| (&*lexicon.labels(next, |_| true)).into());
                 let used = labels.iter().filter(|&&label| lexicon.used.contains(label));
                 ends.extend(used.map(|&label| (node, label)));
                 if labels.iter().any(|&label| lexicon.ignored.contains(label)) {

@@ -236,7 +236,7 @@ impl Explored {
         work: &mut Work,
     ) -> Result<bool, Stopped> {
         let union = &lexicon.union;
-        let labels: Vec<Vec<usize>> =
+        let labels: Vec<_> =
             (0..union.n_states()).map(|state| lexicon.labels(state as State, |_| true)).collect();
         let (mut agenda, mut boundary_of) = (Vec::new(), FxHashMap::default());
         let (mut moves, mut same, mut ends) = (Vec::new(), Vec::new(), Vec::new());
