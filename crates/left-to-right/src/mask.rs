@@ -93,7 +93,9 @@ impl Tokens {
         let tokens = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
         let n_tokens: usize = ranges.iter().map(|(lo, hi)| (hi - lo) as usize).sum();
         if n_tokens <= n_words / 8 {
-            return Self::new(tokens.copied().collect(), n_words);
+            let mut list = Vec::with_capacity(n_tokens);
+            list.extend(tokens);
+            return Self::new(list, n_words);
         }
         let mut words = vec![0; n_words];
         tokens.for_each(|token| set_bit(&mut words, token.index()));
@@ -108,10 +110,6 @@ impl Tokens {
             if own.iter().fold(0, |all, word| all | word) == 0 {
                 continue;
             }
-            let count: usize = own.iter().map(|word| word.count_ones() as usize).sum();
-            if tokens.len() + count > most {
-                return Self::Many(words.into());
-            }
             for (at, &word) in own.iter().enumerate() {
                 let mut left = word;
                 while left != 0 {
@@ -119,6 +117,9 @@ impl Tokens {
                     tokens.push(TokenId::new(id));
                     left &= left - 1;
                 }
+            }
+            if tokens.len() > most {
+                return Self::Many(words.into());
             }
         }
         Self::Few(tokens.into())

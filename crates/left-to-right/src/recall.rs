@@ -610,9 +610,17 @@ struct Selection {
     trie: TokenTrie,
 }
 
-/// Those of a vocabulary, by the names of the tests.
+/// Those of a vocabulary.
 #[derive(Default)]
-struct AllSelections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
+struct AllSelections(Mutex<SelectionTable>);
+
+#[derive(Default)]
+struct SelectionTable {
+    /// By the names of the tests.
+    by_test: FxHashMap<&'static str, Arc<Selection>>,
+    /// The tokens that have a byte in them, which several tests ask for.
+    with_byte: FxHashMap<u8, Arc<[TokenId]>>,
+}
 
 /// Those that somebody has asked for, who does not wait for others to find them again.
 #[derive(Default)]
@@ -641,8 +649,8 @@ impl Selections {
         tokens
     }
 
-    /// Those of the same vocabulary as ever. Cost, once for it: its bytes, and the tokens that have the byte
-    /// that the test names.
+    /// Those of the same vocabulary as ever. Cost, once for it: its bytes, for each byte that tests name, and
+    /// the tokens that have the byte that the test names.
     fn get(&mut self, vocabulary: &Vocabulary, test: TokenTest) -> Arc<Selection> {
         let name = test.name;
         // The names are few, and each stands in few places.
@@ -653,20 +661,26 @@ impl Selections {
         let all = vocabulary.beside::<AllSelections>();
         // One is added whole.
         let mut all = all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let selection = all.entry(name).or_insert_with(|| Arc::new(Selection::new(vocabulary, test))).clone();
+        let SelectionTable { by_test, with_byte } = &mut *all;
+        let make = || Arc::new(Selection::new(vocabulary, test, with_byte));
+        let selection = by_test.entry(name).or_insert_with(make).clone();
         self.0.push((name, selection.clone()));
         selection
     }
 }
 
 impl Selection {
-    fn new(vocabulary: &Vocabulary, test: TokenTest) -> Self {
+    fn new(vocabulary: &Vocabulary, test: TokenTest, with_byte: &mut FxHashMap<u8, Arc<[TokenId]>>) -> Self {
         let passes = |token: TokenId| {
             let bytes = vocabulary.bytes(token)?;
             (test.passes)(bytes).then_some((token, bytes))
         };
         let tokens: Vec<(TokenId, &[u8])> = match test.has {
-            Some(byte) => vocabulary.tokens_with(byte).filter_map(passes).collect(),
+            Some(byte) => {
+                let with_byte =
+                    with_byte.entry(byte).or_insert_with(|| vocabulary.tokens_with(byte).collect());
+                with_byte.iter().copied().filter_map(passes).collect()
+            }
             None => (0..vocabulary.len()).map(TokenId::new).filter_map(passes).collect(),
         };
         let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];

@@ -450,9 +450,14 @@ impl<'a> Sweeper<'a> {
     }
 
     /// Whether there are tokens below a node, and all their characters lead from a place back to it.
-    #[inline]
+    #[inline(always)]
     pub fn returns(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
-        if self.trie.end(at).0 == at.0 + 1 || !self.trie.alphabet(at).is_text() {
+        // Most nodes have none.
+        if self.trie.end(at).0 == at.0 + 1 { Ok(false) } else { self.returns_below(id, at, level) }
+    }
+
+    fn returns_below(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
+        if !self.trie.alphabet(at).is_text() {
             return Ok(false);
         }
         let known = &mut self.places.known[id as usize];
