@@ -3,6 +3,7 @@
 //! Times are thread CPU time, which other work on the machine inflates little; each is the median of several
 //! runs. Every answer is checked: an engine that disagrees with the others stops the run.
 
+mod ahead;
 mod best;
 mod calls;
 mod canvas;
@@ -45,6 +46,8 @@ enum What {
     Start(start::Args),
     /// Thousands of outputs on one grammar for millions of steps: pauses, and memory of each.
     Serve(serve::Args),
+    /// The first texts of grammars, with and without a thread that works ahead of the output.
+    Ahead(ahead::Args),
     /// Hundreds of grammars and schemas on one vocabulary: the memory of all, with and without a bound.
     Grammars(grammars::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
@@ -78,6 +81,7 @@ fn main() -> anyhow::Result<()> {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
         What::Start(args) => start::run(&args),
+        What::Ahead(args) => ahead::run(&args),
         What::Serve(args) => serve::run(&args),
         What::Grammars(args) => grammars::run(&args),
         What::JsonSchema(args) => schemas::run(&args),

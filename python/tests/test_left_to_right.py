@@ -312,3 +312,23 @@ def test_grammars_with_names() -> None:
     assert again.read("ada=36").is_sentence
     with pytest.raises(anygram.GrammarError, match="name"):
         anygram.Compiler().compile("start: @word")
+
+
+def test_work_ahead_changes_no_mask() -> None:
+    language = anygram.Compiler().compile('start: "(" start ")" | /[a-z]+/ | NUMBER\nNUMBER: /[0-9]+/', "lark")
+    vocabulary = anygram.Vocabulary.builtin()
+    times = anygram.MaskTimes()
+    ahead = anygram.Constraint(language, vocabulary, times=times).matcher()
+    alone = anygram.Constraint(language, vocabulary).matcher()
+    assert 1 < ahead.work_ahead(masks=50) <= 50
+    assert ahead.tokens == []
+    for token in vocabulary.encode("((12))"):
+        assert numpy.array_equal(ahead.mask(), alone.mask())
+        ahead.advance(token)
+        alone.advance(token)
+    assert times.looked_up > 0
+    cancel = anygram.Cancel()
+    cancel.cancel()
+    assert ahead.work_ahead(cancel=cancel) == 0
+    with pytest.raises(anygram.AnygramError):
+        ahead.work_ahead(masks=-1)

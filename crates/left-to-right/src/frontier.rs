@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use anygram_bits::work::{Stopped, Work};
+use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_bits::{BitSet, PartedMap};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_grammar::memory::Remembered;
@@ -81,6 +81,8 @@ pub struct Stepper {
     /// The parser states that were looked into since `begin_trace`.
     trace: Trace,
     work: Work,
+    /// Who may stop the operations that begin from now on.
+    pub cancel: Option<Cancel>,
     /// How often parser states were forgotten.
     generation: u64,
 }
@@ -148,6 +150,7 @@ impl Stepper {
             pending: Vec::new(),
             trace: Trace::default(),
             work: Work::new(language.limits().mask_steps, "mask_steps"),
+            cancel: None,
             generation: 0,
         }
     }
@@ -206,7 +209,11 @@ impl Stepper {
 
     /// Begins a mask, a token or a byte: what it takes is counted from here.
     pub fn begin(&mut self, language: &Language) {
-        self.work = Work::new(language.limits().mask_steps, "mask_steps");
+        let work = Work::new(language.limits().mask_steps, "mask_steps");
+        self.work = match &self.cancel {
+            Some(cancel) => work.with_cancel(cancel.clone()),
+            None => work,
+        };
     }
 
     /// Counts steps that are taken on behalf of what was begun.

@@ -1,5 +1,6 @@
 //! The state of one output, token by token.
 
+mod ahead;
 mod budgets;
 mod history;
 mod masks;

@@ -13,12 +13,13 @@ use anygram::{Draft, MaskRows, MatchError, TokenId, VocabError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyTuple};
 
+use crate::compiler::Cancel;
 use crate::constraint::Constraint;
 use crate::error::{Located, Raise, invalid};
 use crate::gate::work;
 use crate::mask_buffer::{Words, with_rows};
 use crate::mask_times::Made;
-use crate::number::{Budget, Parent, RolledBack, Row};
+use crate::number::{Budget, Masks, Parent, RolledBack, Row};
 use crate::tokens::{Text, Token, Tokens, ids};
 
 /// The state of one output: its tokens, and which may follow.
@@ -239,6 +240,44 @@ impl Matcher {
     /// Removes all tokens.
     fn reset(&self, py: Python<'_>) {
         self.quick(py, anygram::Matcher::reset);
+    }
+
+    /// Computes masks of situations that this output may come to, the likeliest first, for a thread that has
+    /// nothing else to do while the model computes: when the output comes there, its mask is looked up. Masks
+    /// are the same with and without.
+    ///
+    /// What is likely is guessed by the ids of tokens, so this helps where much is new, and then with some of
+    /// it. This output can be used meanwhile; whatever uses its tables waits for a mask that is being
+    /// computed, so cancel it when the model has answered.
+    ///
+    /// >>> import anygram, threading
+    /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
+    /// >>> matcher = anygram.Constraint(language, anygram.Vocabulary.builtin()).matcher()
+    /// >>> cancel = anygram.Cancel()
+    /// >>> ahead = threading.Thread(target=matcher.work_ahead, kwargs={"cancel": cancel})
+    /// >>> ahead.start()
+    /// >>> # The model computes; then:
+    /// >>> cancel.cancel()
+    /// >>> matcher.advance_text("(x")
+    /// 2
+    /// >>> ahead.join()
+    ///
+    /// Args:
+    ///     masks: the most situations that are looked at.
+    ///     cancel: with it another thread can stop it.
+    ///
+    /// Returns:
+    ///     How many situations were looked at.
+    #[pyo3(
+        signature = (*, masks = Masks(1_000), cancel = None),
+        text_signature = "($self, *, masks=1000, cancel=None)"
+    )]
+    fn work_ahead(&self, py: Python<'_>, masks: Masks, cancel: Option<&Bound<'_, Cancel>>) -> usize {
+        let cancel = cancel.map_or_else(anygram::Cancel::new, |cancel| cancel.get().0.clone());
+        work(py, || {
+            let output = lock(&self.inner).fork();
+            output.work_ahead(masks.0, &cancel)
+        })
     }
 
     /// An independent copy, which shares the tables.

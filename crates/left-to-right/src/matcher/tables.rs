@@ -41,6 +41,8 @@ impl Matcher {
     ) -> Result<T, MatchError> {
         let mut tables = self.session.clone();
         let mut session = lock(&tables);
+        // Also if the last one ended by a panic.
+        session.stepper.cancel = None;
         session.fade();
         self.move_over(&mut session)?;
         if let Some(better) = self.better_choice(&session) {

@@ -1,5 +1,6 @@
 //! All tests of this crate's interface, as one program: it is linked once.
 
+mod ahead;
 mod automata;
 mod batch;
 mod bound;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use anygram_bits::work::Cancel;
 use anygram_grammar::ir::{Grammar, LexerMode};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
@@ -126,6 +127,15 @@ fn step(random: &mut Random, pairs: &mut [Pair], context: &str) -> bool {
             let advance = both(pair, |matcher| matcher.advance_all(&tokens));
             let Some((one, other)) = advance else { return false };
             assert_eq!(one, other, "{context}");
+        }
+        // Whoever works ahead changes nothing, whether it comes to its end or not.
+        7 => {
+            let (cancel, n) = (Cancel::new(), random.below(12));
+            if random.chance(20) {
+                cancel.cancel();
+            }
+            let n_looked_at = pair.0.work_ahead(n, &cancel);
+            assert!(n_looked_at <= if cancel.is_cancelled() { 0 } else { n }, "{context}");
         }
         _ => {
             let Some((one, other)) = both(pair, Matcher::mask) else { return false };
