@@ -692,15 +692,17 @@ impl Walks {
 
     /// What is alike in places from which most tokens do the same.
     fn start_of(&mut self, language: &Language, place: Place) -> Start {
-        let (union, apart) = (&language.lexing().lexicon.union, self.apart);
-        let start = self.starts.entry(place.state()).or_insert_with(|| {
-            let has_levels = !apart && union.has_bounds(place.state());
-            // What preceding pieces owe is soon paid. Otherwise one automaton has many states that differ
-            // little.
-            let alike = union.alive(place.state()).map(|alive| SmallVec::from_slice(&alive));
-            (has_levels, alike.unwrap_or_else(|| where_most_bytes_lead(union, place.state())))
-        });
-        start.clone()
+        let (union, state) = (&language.lexing().lexicon.union, place.state());
+        if let Some(start) = self.starts.get(&state) {
+            return start.clone();
+        }
+        let has_levels = !self.apart && union.has_bounds(state);
+        // What preceding pieces owe is soon paid. Otherwise one automaton has many states that differ little.
+        let alike = union.alive(state).map(|alive| SmallVec::from_slice(&alive));
+        let start = (has_levels, alike.unwrap_or_else(|| where_most_bytes_lead(union, state)));
+        self.bytes += size_of::<(State, Start)>() + 16;
+        self.starts.insert(state, start.clone());
+        start
     }
 
     /// Keeps a sweep of a trie in which so many nodes were looked at. If these are many, others are walked
