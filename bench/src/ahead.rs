@@ -9,14 +9,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use anygram::{Cancel, GrammarFormat, Matcher, TokenId, Vocabulary};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anyhow::{Result, anyhow, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::masks::engine;
 use crate::masks::report::{commit, cpu, today};
 use crate::masks::workload::{Chosen, Workload};
-use crate::measure::{print_table, quantile, us};
+use crate::measure::{print_table, progress, quantile, us};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -56,10 +55,7 @@ type Ahead = (Matcher, Cancel);
 pub fn run(args: &Args) -> Result<()> {
     let vocabulary = args.chosen.vocabulary()?;
     let workloads = args.chosen.among(&WORKLOADS)?;
-    let bar = ProgressBar::new((workloads.len() * args.texts) as u64).with_style(
-        ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} texts, {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let bar = progress(workloads.len() * args.texts, "texts");
     let mut rows = Vec::new();
     for name in workloads {
         bar.set_message(name.to_owned());

@@ -5,14 +5,13 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TablesBound, TokenId, Vocabulary};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anyhow::{Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHasher;
 
 use crate::masks::report::{commit, cpu, today};
 use crate::masks::workload::Chosen;
-use crate::measure::{print_table, quantile, timed, us};
+use crate::measure::{print_table, progress, quantile, timed, us};
 use crate::schemas::data;
 use crate::schemas::measure::held;
 
@@ -144,10 +143,7 @@ fn decode(subjects: &[Subject], vocabulary: &Vocabulary, bound: Option<usize>) -
     };
     let mut matchers: Vec<Matcher> = subjects.iter().map(start).collect::<Result<_>>()?;
     let n_texts = subjects.iter().map(|subject| subject.texts.len()).max().unwrap_or(0);
-    let bar = ProgressBar::new((n_texts * subjects.len()) as u64).with_style(
-        ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} texts")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let bar = progress(n_texts * subjects.len(), "texts");
     let (mut times, mut most, mut hasher) = (Vec::new(), 0, FxHasher::default());
     let mut words = vec![0; vocabulary.len().div_ceil(32)];
     for number in 0..n_texts {

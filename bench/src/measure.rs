@@ -1,6 +1,7 @@
 //! Times and their summaries.
 
 use cpu_time::ThreadTime;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// What work returns, and the microseconds of CPU time that it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
@@ -18,6 +19,13 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
 
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
+}
+
+/// Tells on a terminal how many of so many are done.
+pub fn progress(n: usize, what: &str) -> ProgressBar {
+    let style = format!("{{elapsed_precise}} {{bar:40}} {{pos}} of {{len}} {what}, {{wide_msg}}");
+    let style = ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(n as u64), ProgressDrawTarget::stderr_with_hz(4)).with_style(style)
 }
 
 /// Prints rows in columns, the first flush left.

@@ -8,16 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anygram::{GrammarFormat, Matcher, TokenId, Vocabulary};
 use anygram_bits::Random;
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ProcessTime;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::masks::engine;
 use crate::masks::report::{commit, cpu, markdown_table, today};
 use crate::masks::workload::{Chosen, Workload};
-use crate::measure::{print_table, quantile, timed, us};
+use crate::measure::{print_table, progress, quantile, timed, us};
 use crate::schemas::data;
 use crate::schemas::measure::held;
 
@@ -178,10 +177,7 @@ impl Bigrams {
 }
 
 fn serve(args: &Args, job: &Job, vocabulary: &Vocabulary) -> Result<Served> {
-    let bar = ProgressBar::new(args.steps as u64).with_style(
-        ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} steps, {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let bar = progress(args.steps, "steps");
     bar.set_message(job.name);
     let eos = vocabulary.eos().first().context("the vocabulary has no EOS")?;
     let bigrams = Bigrams::new(&job.texts, eos.0);

@@ -10,14 +10,13 @@ use std::process::Command;
 use anygram::{GrammarFormat, Vocabulary};
 use anyhow::{Context, Result, bail};
 use cpu_time::ProcessTime;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use crate::draw::{self, Line};
 use crate::masks::engine::{self, Maker, OURS};
 use crate::masks::report::{commit, cpu, markdown_table, today, versions};
 use crate::masks::workload::Chosen;
-use crate::measure::{median, print_table, quantile, timed, us};
+use crate::measure::{median, print_table, progress, quantile, timed, us};
 use crate::schemas::data;
 
 #[derive(clap::Args)]
@@ -113,10 +112,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let workloads = args.chosen.among(&WORKLOADS)?;
     let n_processes = workloads.len() * ENGINES.len() * args.processes as usize;
-    let bar = ProgressBar::new(n_processes as u64).with_style(
-        ProgressStyle::with_template("{elapsed_precise} {bar:40} {pos} of {len} processes, {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let bar = progress(n_processes, "processes");
     let mut rows = Vec::new();
     for workload in workloads {
         let mut of_workload: Vec<Row> = ENGINES

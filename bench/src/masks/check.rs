@@ -2,7 +2,7 @@
 
 use anygram::{GrammarFormat, Matcher, TokenId, Vocabulary};
 use anygram_bits::Random;
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 
 use super::engine::matcher;
 

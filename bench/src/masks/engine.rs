@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Matcher, TokenId, Vocabulary};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 
 /// The name of our own engine.
 pub const OURS: &str = "anygram";

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 use anygram::{LoadOptions, Vocabulary};
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::data::Schema;
 use self::measure::Measured;
 use self::report::{Report, Row};
 use crate::masks::engine::{self, Maker, OURS};
+use crate::measure::progress;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -78,10 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
     if schemas.is_empty() {
         bail!("no schema is asked for in {}: see --data, --only, --first and --schema", args.data.display());
     }
-    let bar =
-        ProgressBar::with_draw_target(Some(schemas.len() as u64), ProgressDrawTarget::stderr_with_hz(4));
-    let style = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = progress(schemas.len(), "schemas");
     let rows = schemas.iter().map(|schema| {
         bar.set_message(schema.id.clone());
         let row = row(schema, &makers, &vocabulary, (args.seconds, args.budget));

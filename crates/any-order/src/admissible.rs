@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::frontier::Config;
-use anygram_left_to_right::mask::set_bit;
+use anygram_left_to_right::tokens::set_bit;
 use anygram_vocab::{TokenId, TokenMask};
 
 use crate::admit::{self, Admitted, Fillings};

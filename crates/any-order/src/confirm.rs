@@ -8,7 +8,7 @@
 use anygram_bits::work::Work;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{get_bit, set_bit};
+use anygram_left_to_right::tokens::{get_bit, set_bit};
 use anygram_left_to_right::{Constraint, ErrorKind, MatchError, Matcher};
 use anygram_vocab::TokenId;
 

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use anygram_left_to_right::mask::{self, MASK_BITS, Rest, Tokens};
+use anygram_left_to_right::mask::Rest;
+use anygram_left_to_right::tokens::{MASK_BITS, Tokens, get_bit, set_bit};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
@@ -50,7 +51,7 @@ impl Open {
     }
 
     pub fn contains(&self, token: TokenId) -> bool {
-        !mask::get_bit(&self.words, token.index())
+        !get_bit(&self.words, token.index())
     }
 
     fn first_in(&self, tokens: &Tokens) -> Option<TokenId> {
@@ -116,7 +117,7 @@ impl Open {
         if !self.contains(token) {
             return;
         }
-        mask::set_bit(&mut self.words, token.index());
+        set_bit(&mut self.words, token.index());
         self.n_open -= 1;
         match &mut self.few {
             Some(few) => few.retain(|&other| other != token),

@@ -8,7 +8,7 @@
 //! are asked for, or after many refusals.
 
 use anygram_bits::Random;
-use anygram_left_to_right::mask::set_bit;
+use anygram_left_to_right::tokens::set_bit;
 use anygram_vocab::{TokenId, TokenMask};
 use rustc_hash::FxHashMap;
 

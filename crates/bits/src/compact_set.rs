@@ -95,19 +95,12 @@ impl CompactSet {
     pub fn intersection(&self, other: &Self, len: usize) -> Self {
         match (&self.0, &other.0) {
             (Repr::Many(a), Repr::Many(b)) => {
-                let mut both = a.members_in_both(b);
-                let few: List = both.by_ref().take(INLINE).map(|member| member as u32).collect();
-                match both.next() {
-                    None => Self(Repr::Few(few)),
-                    Some(_) => {
-                        let mut both = a.clone();
-                        both.intersect_with(b);
-                        match is_few(both.count(), len) {
-                            true => Self::from_bits(&both),
-                            false => Self(Repr::Many(both)),
-                        }
-                    }
+                if is_few(a.members_in_both(b).count(), len) {
+                    return Self::from_sorted(len, a.members_in_both(b).map(|member| member as u32));
                 }
+                let mut both = a.clone();
+                both.intersect_with(b);
+                Self(Repr::Many(both))
             }
             (Repr::Few(list), _) => {
                 Self::from_sorted(len, list.iter().copied().filter(|&member| other.contains(member as usize)))

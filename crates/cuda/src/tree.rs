@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anygram_bits::CompactSet;
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Language;
-use anygram_left_to_right::mask::Tokens;
 use anygram_left_to_right::sequences::Sequences;
+use anygram_left_to_right::tokens::Tokens;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 

@@ -14,8 +14,8 @@ use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Walked};
-use crate::mask::Tokens;
 use crate::sweep::{Group, Growing, NOWHERE, PlaceId, Sweep, Sweeper};
+use crate::tokens::Tokens;
 
 /// A sweep beside the walk of a common automaton.
 pub(crate) struct Beside {

@@ -24,7 +24,7 @@ use anygram_grammar::automata::{Common, Nature, Pieces};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::mask::Tokens;
+use crate::tokens::Tokens;
 
 /// The common walks of a vocabulary, by name. There are as many as automata name, which is a handful.
 #[derive(Default)]

@@ -9,9 +9,9 @@ use crate::batch::BatchOptions;
 use crate::bound::TablesBound;
 use crate::error::{CompileCause, CompileError, MatchError};
 use crate::language::Language;
-use crate::mask::{self, MASK_BITS};
 use crate::matcher::Matcher;
 use crate::session::Session;
+use crate::tokens::{MASK_BITS, get_bit};
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 ///
@@ -76,7 +76,7 @@ impl TokenSet {
 
     /// Adds the tokens of the set to a mask of so many tokens.
     pub(crate) fn add_to(&self, words: &mut [u32], n_tokens: usize) {
-        let had: Vec<bool> = self.excluded.iter().map(|token| mask::get_bit(words, token.index())).collect();
+        let had: Vec<bool> = self.excluded.iter().map(|token| get_bit(words, token.index())).collect();
         let (whole, rest) = (n_tokens / MASK_BITS, n_tokens % MASK_BITS);
         words[..whole].fill(u32::MAX);
         if rest > 0 {

@@ -22,9 +22,10 @@ use rustc_hash::FxHashSet;
 
 use crate::frontier::{Config, Stepper, Traced};
 use crate::language::{Language, StepError};
-use crate::mask::{Exit, Tokens, Walk, Walks, set_bit};
+use crate::mask::{Exit, Walk, Walks};
 use crate::memo::{Known, Memo, Parts};
 use crate::rests::Rest;
+use crate::tokens::{Tokens, set_bit};
 
 /// Whether it pays to keep what comes through behind a walk.
 #[derive(Default)]

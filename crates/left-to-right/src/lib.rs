@@ -8,13 +8,14 @@
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
 //! | `counts` | how many tokens have bytes in the pieces in progress, where that is bounded |
 //! | `recalled` | the same along one reading, or only as far as some values are told apart |
+//! | [`tokens`] | sets of tokens, and rows of masks |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
 //! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
 //! | `follow` | what the ends of pieces inside tokens lead to |
 //! | [`memo`] | equal situations share their masks, and what ends of pieces lead to |
 //! | [`constraint`] | a language and a vocabulary |
-//! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | [`matcher`] | the state of one output: mask, advance, rollback, fork, work ahead |
 //! | `session`, `batch` | the tables that outputs share; many outputs and their masks in parallel |
 //! | `bound` | one bound on the memory of many tables |
 //! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
@@ -63,6 +64,7 @@ mod session;
 mod shared;
 mod shortest;
 mod sweep;
+pub mod tokens;
 pub mod tree;
 mod witness;
 

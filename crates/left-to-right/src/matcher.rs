@@ -21,12 +21,12 @@ use crate::epoch::Held;
 use crate::error::{MatchError, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::mask;
 use crate::memo::MemoCounts;
 use crate::read::read_token;
 use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::{Session, lock};
+use crate::tokens::get_bit;
 
 pub use refusal::Refusal;
 
@@ -217,7 +217,7 @@ impl Matcher {
                 return Err(StepError::from(Stopped::Cancelled).into());
             }
             output.mask_into(&mut words)?;
-            let next = tokens.next().filter(|token| mask::get_bit(&words, token.index()));
+            let next = tokens.next().filter(|token| get_bit(&words, token.index()));
             let Some(token) = next else { return Ok(n_masks + 1) };
             output.advance(token)?;
         }

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 
 use crate::epoch::Fading;
 use crate::frontier::{Config, Stepper};
-use crate::mask::Tokens;
+use crate::tokens::Tokens;
 
 /// What is known of masks and of parts of masks, bounded in bytes.
 #[derive(Default)]

@@ -24,8 +24,8 @@ use crate::counts::Counts;
 use crate::error::StepCause;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
-use crate::mask::{self, MASK_BITS};
 use crate::recalled::Recalled;
+use crate::tokens::{MASK_BITS, clear_bit, get_bit, set_bit};
 
 /// What is recalled of a text; nothing in a language without a memory. Copies share it until they read on.
 #[derive(Clone, Debug, Default)]
@@ -470,7 +470,7 @@ impl Removal<'_> {
 
     /// Whether any of the tokens is left; of many, looking costs more than walking.
     fn is_wanted(&self, tokens: &[TokenId]) -> bool {
-        tokens.len() >= MANY_TOKENS || tokens.iter().any(|token| mask::get_bit(self.words, token.index()))
+        tokens.len() >= MANY_TOKENS || tokens.iter().any(|token| get_bit(self.words, token.index()))
     }
 
     /// Goes on to a node: the walk behind it, if it goes on node by node.
@@ -487,7 +487,7 @@ impl Removal<'_> {
         let are_dropped = walk.risk.is_none() || recall.repeats();
         let is_in_doubt = are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs());
         if is_in_doubt && !self.is_viable(&recall)? {
-            below.iter().for_each(|token| mask::clear_bit(self.words, token.index()));
+            below.iter().for_each(|token| clear_bit(self.words, token.index()));
             return Ok(None);
         }
         if are_dropped {
@@ -579,7 +579,7 @@ impl Removal<'_> {
                 left &= left - 1;
                 let bytes = vocabulary.bytes(TokenId::new(token)).unwrap_or_default();
                 if !self.is_allowed(bytes, recall)? {
-                    mask::clear_bit(self.words, token);
+                    clear_bit(self.words, token);
                 }
             }
         }
@@ -684,7 +684,7 @@ impl Selection {
             None => (0..vocabulary.len()).map(TokenId::new).filter_map(passes).collect(),
         };
         let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
-        tokens.iter().for_each(|(token, _)| mask::set_bit(&mut words, token.index()));
+        tokens.iter().for_each(|(token, _)| set_bit(&mut words, token.index()));
         let words = words.into_iter().enumerate().filter(|&(_, word)| word != 0).collect();
         Self { words, trie: TokenTrie::new(tokens) }
     }

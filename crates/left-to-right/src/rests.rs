@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::mask::Tokens;
+use crate::tokens::Tokens;
 
 /// The rests of tokens behind the end of a piece, as a trie.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ use rustc_hash::FxHashMap;
 
 use crate::frontier::Stepper;
 use crate::language::{Language, StepError};
-use crate::mask::Tokens;
+use crate::tokens::Tokens;
 
 /// The tree of one lexeme.
 pub struct Sequences {

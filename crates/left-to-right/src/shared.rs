@@ -22,9 +22,9 @@ use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
 use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::mask::Tokens;
 use crate::rests::Rest;
 use crate::sweep::Found;
+use crate::tokens::Tokens;
 
 /// Bytes that are kept beside a vocabulary.
 const SHARED_BYTES: usize = 64 << 20;

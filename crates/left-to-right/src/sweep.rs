@@ -16,8 +16,8 @@ use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::mask::Tokens;
 use crate::rests::{Rest, Rests};
+use crate::tokens::Tokens;
 
 /// A sweep: what all tokens (or rests) do to a piece from one lexer place, for every set of wanted terminals.
 /// It groups the tokens by the place that they come to.

@@ -1,7 +1,7 @@
 //! Ours: what is kept leaves the canvas completable, exactly.
 
 use anygram_left_to_right::Constraint;
-use anygram_left_to_right::mask::set_bit;
+use anygram_left_to_right::tokens::set_bit;
 use anygram_vocab::TokenId;
 
 use super::DecodeError;

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use anygram_bits::Random;
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 

@@ -13,7 +13,7 @@ use anygram_any_order::{
     Admissible, AdmissibleRows, By, Canvas, Decision, End, Filling, Slot, Solver, Witness,
 };
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
 use anygram_testkit::canvas::{self as brute, Roles};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};

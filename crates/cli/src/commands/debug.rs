@@ -6,8 +6,8 @@ use anygram_bits::work::Work;
 use anygram_grammar::ir::{Grammar, Symbol, TerminalId};
 use anygram_grammar::normal::{NormalForm, NormalId};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
-use anygram_left_to_right::mask::MASK_BITS;
 use anygram_left_to_right::sequences::{Rows, Sequences};
+use anygram_left_to_right::tokens::MASK_BITS;
 use anyhow::{Result, bail};
 use clap::{Subcommand, ValueEnum};
 

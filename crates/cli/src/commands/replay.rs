@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anygram::{TokenId, Vocabulary};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use anygram_cuda::output::{Output, OutputError};
 use anygram_grammar::ir::{SpecialToken, TerminalKind};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Recognizer, RecognizerLimits};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anygram_bits::Random;
 use anygram_json_schema::{Options, grammar};
-use anygram_left_to_right::mask::{MASK_BITS, get_bit};
+use anygram_left_to_right::tokens::{MASK_BITS, get_bit};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_vocab::{TokenId, Vocabulary};
 

@@ -13,8 +13,9 @@ use super::{Budgets, Question, Text};
 use crate::costs::Leftover;
 use crate::frontier::Config;
 use crate::language::StepError;
-use crate::mask::{self, Tokens};
+use crate::mask;
 use crate::recalled::{Outlook, Recalled};
+use crate::tokens::{Tokens, get_bit, set_bit};
 
 /// What has ended inside of tokens.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -179,7 +180,7 @@ impl Budgets {
         let mut left = Vec::with_capacity(all.len());
         for (token, behind) in all.into_iter().zip(behind) {
             if self.outlooks.is_lost(behind) {
-                mask::set_bit(alone, token.index());
+                set_bit(alone, token.index());
             } else {
                 left.push(token);
             }
@@ -202,7 +203,7 @@ impl Budgets {
                 let is_same = behind.next() == Some(own) && !is_one;
                 let is_alike = other == token || is_same;
                 if is_alike && fits {
-                    mask::set_bit(decided, other.index());
+                    set_bit(decided, other.index());
                 }
                 !is_alike
             });
@@ -233,9 +234,8 @@ impl Budgets {
         let (language, trie) = (question.language, question.trie);
         let root = (text.frontier.to_vec(), text.recall.clone());
         trie.descend(trie.below_root(), root, |(frontier, recall), at| {
-            let is_asked = |token: &TokenId| {
-                mask::get_bit(alone, token.index()) && !mask::get_bit(decided, token.index())
-            };
+            let is_asked =
+                |token: &TokenId| get_bit(alone, token.index()) && !get_bit(decided, token.index());
             if !trie.tokens_below(at).iter().any(is_asked) {
                 return Ok(None);
             }
@@ -252,7 +252,7 @@ impl Budgets {
                 }
                 for (config, recalled) in recall.along(&outside) {
                     if let Answer::Yes(..) = self.answer_within(question, (config, &recalled), limit)? {
-                        trie.tokens_at(at).iter().for_each(|token| mask::set_bit(decided, token.index()));
+                        trie.tokens_at(at).iter().for_each(|token| set_bit(decided, token.index()));
                         break;
                     }
                 }

@@ -9,8 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Budgets, Question};
 use crate::costs::Leftover;
 use crate::language::StepError;
-use crate::mask::Tokens;
 use crate::recalled::{Outlook, Outlooks};
+use crate::tokens::Tokens;
 
 /// What tokens, or what is left of them, do to a lexeme in progress.
 pub(super) struct Walk {

@@ -11,14 +11,14 @@ use rustc_hash::FxHashSet;
 
 use super::Matcher;
 use crate::error::MatchError;
-use crate::mask;
+use crate::tokens::get_bit;
 
 /// So many tokens of a mask are looked at, those with the lowest ids.
 const LIKELY: usize = 32;
 
-/// How likely a token is in proportion to others. Vocabularies that merge pairs number tokens by how frequent
-/// they are, roughly, and words are as frequent as one over their rank (Zipf); single bytes, which come first,
-/// are no exception with so many before them.
+/// How likely a token is in proportion to others. Vocabularies that merge pairs number tokens roughly by how
+/// frequent they are, and a word is as frequent as one over its rank (Zipf). The first ids are single bytes,
+/// whatever their frequency: with a thousand added they do not outweigh all others.
 fn weight(token: TokenId) -> f64 {
     1.0 / (f64::from(token.0) + 1_000.0)
 }
@@ -89,7 +89,7 @@ impl Matcher {
                 Err(_) => continue,
             }
             let ids = (0..self.constraint.vocabulary().len()).map(TokenId::new);
-            let likely = ids.filter(|token| mask::get_bit(&row, token.index())).take(LIKELY);
+            let likely = ids.filter(|token| get_bit(&row, token.index())).take(LIKELY);
             let likely: Vec<TokenId> = likely.collect();
             let all: f64 = likely.iter().copied().map(weight).sum();
             for token in likely {
@@ -111,5 +111,36 @@ impl Matcher {
             session.stepper.cancel = None;
             result
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::lock;
+    use crate::{Constraint, Language, LanguageOptions};
+    use anygram_vocab::Vocabulary;
+
+    fn matcher() -> Matcher {
+        let grammar = r#"start: "(" start ")" | /[a-z]+/"#;
+        let grammar = anygram_grammar::lark::parse(grammar, &Default::default()).unwrap();
+        let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+        Constraint::new(language, Vocabulary::builtin()).unwrap().matcher().unwrap()
+    }
+
+    #[test]
+    fn a_mask_ends_in_its_middle_and_leaves_nothing_behind() {
+        let (mut matcher, cancel) = (matcher(), Cancel::new());
+        let mut words = vec![0; matcher.constraint.mask_words()];
+        cancel.cancel();
+        let error = matcher.mask_until(&cancel, &mut words).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        // Who comes next is not cancelled, also if that one panicked.
+        assert_eq!(matcher.mask().unwrap(), self::matcher().mask().unwrap());
+        lock(&matcher.session).stepper.cancel = Some(cancel);
+        matcher.advance_text("((a)").unwrap();
+        let mut other = self::matcher();
+        other.advance_text("((a)").unwrap();
+        assert_eq!(matcher.mask().unwrap(), other.mask().unwrap());
     }
 }

@@ -10,8 +10,8 @@ use crate::bound::Share;
 use crate::budget::{Budgets, Question, Text};
 use crate::error::{MatchError, StepError};
 use crate::frontier::{Config, Stepper};
-use crate::mask;
 use crate::session::Session;
+use crate::tokens::{get_bit, set_bit};
 
 impl Matcher {
     /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all
@@ -148,10 +148,10 @@ impl Matcher {
                     Ok::<_, StepError>(budgets.minimum_recalling(question, &next, left)?.is_some())
                 };
                 for &(token, terminal) in self.constraint.specials() {
-                    if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
+                    if get_bit(plain, token.index()) && !get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
                         if fits(budgets, question, &next)? {
-                            mask::set_bit(words, token.index());
+                            set_bit(words, token.index());
                         }
                     }
                 }
@@ -170,8 +170,8 @@ impl Matcher {
         }
         for eos in self.eos() {
             // It may be a token that the grammar names, too.
-            if mask::get_bit(plain, eos.index()) && self.is_sentence() {
-                mask::set_bit(words, eos.index());
+            if get_bit(plain, eos.index()) && self.is_sentence() {
+                set_bit(words, eos.index());
             }
         }
         Ok(())

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use super::{Draft, Matcher, Position};
 use crate::error::{MatchError, StepError};
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::mask::{self, MASK_BITS};
+use crate::mask;
 use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::Session;
+use crate::tokens::{MASK_BITS, clear_bit, set_bit};
 
 impl Matcher {
     pub(super) fn try_drafts(
@@ -74,7 +75,7 @@ impl Matcher {
     pub(super) fn mask_after_end(&self, words: &mut [u32]) {
         words.fill(0);
         let pad = self.constraint.vocabulary().pad();
-        self.eos().iter().chain(&pad).for_each(|token| mask::set_bit(words, token.index()));
+        self.eos().iter().chain(&pad).for_each(|token| set_bit(words, token.index()));
     }
 
     /// Removes the tokens that write a key or an item again which may not be repeated.
@@ -105,7 +106,7 @@ impl Matcher {
             session.stepper.release(mark);
             match next {
                 Ok(_) => {}
-                Err(MatchError::Refused(_)) => mask::clear_bit(words, token.index()),
+                Err(MatchError::Refused(_)) => clear_bit(words, token.index()),
                 Err(error) => return Err(error),
             }
         }
@@ -176,7 +177,7 @@ impl Matcher {
             let Ok(()) = result else { break };
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {
                 if stepper.is_viable(language, &next)? {
-                    mask::set_bit(words, token.index());
+                    set_bit(words, token.index());
                 }
                 Ok(())
             });
@@ -194,7 +195,7 @@ impl Matcher {
         stepper.release(mark);
         result?;
         if stepper.is_sentence(frontier) {
-            vocabulary.eos().iter().for_each(|token| mask::set_bit(words, token.index()));
+            vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
         }
         memo.insert(
             stepper,
@@ -251,7 +252,7 @@ impl Matcher {
             words[token.index() / MASK_BITS] |= u32::from(is_allowed) << (token.index() % MASK_BITS);
         }
         if stepper.is_sentence(frontier) {
-            own.iter().for_each(|token| mask::set_bit(words, token.index()));
+            own.iter().for_each(|token| set_bit(words, token.index()));
         }
         Ok(())
     }

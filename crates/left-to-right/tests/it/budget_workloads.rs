@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_testkit::random::Random;
 use anygram_testkit::shared::data;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anygram_grammar::ir::{SpecialToken, TerminalKind};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
 use anygram_testkit::cases::{self, CaseToken};
 use anygram_testkit::text::{Sym, bytes_of};

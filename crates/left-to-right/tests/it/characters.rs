@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};

@@ -1,7 +1,7 @@
 //! Teacher-forced decoding of one text, step by step.
 
 use anygram::{CaptureEvent, Captures, Constraint, MatchError};
-use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::tokens::get_bit;
 use anyhow::{Context, Result, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;

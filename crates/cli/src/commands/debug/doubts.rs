@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anygram::{Language, TokenId, Vocabulary};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
-use anygram_left_to_right::mask::MASK_BITS;
 use anygram_left_to_right::sequences::{Rows, Sequences};
+use anygram_left_to_right::tokens::MASK_BITS;
 use anygram_lexer::transducer::Place;
 use anyhow::{Context, Result};
 
