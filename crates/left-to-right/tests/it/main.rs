@@ -13,6 +13,7 @@ mod counts;
 mod example;
 mod limits;
 mod memo;
+mod narrow;
 mod oracle;
 mod outputs;
 mod pieces;
