@@ -1,9 +1,12 @@
 //! Values as a memory holds them: equal ones are equal fields, whatever their spelling.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
+use rustc_hash::FxHasher;
 
 use crate::value::{Decimal, Value};
 
@@ -172,40 +175,153 @@ impl Digits {
     }
 }
 
-/// A value.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+/// A value. Cost of everything: as much at whatever depth, but for comparisons of equal ones.
+#[derive(Clone, Debug)]
 pub enum Held {
     /// `null`, `true` or `false`, as it is spelled.
     Literal(Arc<str>),
     /// A number.
-    Number(Digits),
+    Number(Arc<Digits>),
     /// A string, or a key.
     Text(Arc<str>),
     /// Items.
-    Array(Arc<[Held]>),
-    /// Members, sorted by their keys.
-    Object(Arc<[(Arc<str>, Held)]>),
+    Array(Arc<Members>),
+    /// Members.
+    Object(Arc<Members>),
 }
+
+/// The items of an array, or the members of an object, sorted by their keys.
+///
+/// Values are nested as deep as a text is long: what tells them apart is computed once for each, and nothing
+/// that is done with them goes down by recursion.
+#[derive(Debug)]
+pub struct Members {
+    /// Equal values have equal ones.
+    print: u64,
+    all: Vec<(Option<Arc<str>>, Held)>,
+}
+
+impl Members {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The keys of an object.
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.all.iter().filter_map(|(key, _)| key.as_ref())
+    }
+}
+
+impl From<Vec<(Option<Arc<str>>, Held)>> for Members {
+    fn from(all: Vec<(Option<Arc<str>>, Held)>) -> Self {
+        let mut hasher = FxHasher::default();
+        all.hash(&mut hasher);
+        Self { print: hasher.finish(), all }
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        let mut left = std::mem::take(&mut self.all);
+        while let Some((_, held)) = left.pop() {
+            if let Held::Array(members) | Held::Object(members) = held
+                && let Some(mut members) = Arc::into_inner(members)
+            {
+                left.append(&mut members.all);
+            }
+        }
+    }
+}
+
+impl Hash for Held {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Literal(text) | Self::Text(text) => text.hash(state),
+            Self::Number(number) => number.hash(state),
+            Self::Array(members) | Self::Object(members) => members.print.hash(state),
+        }
+    }
+}
+
+/// Literals, numbers, strings, arrays, objects; strings as they are, and numbers with the same digits side by
+/// side. Arrays and objects stand in some order.
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = |held: &Self| match held {
+            Self::Literal(_) => 0,
+            Self::Number(_) => 1,
+            Self::Text(_) => 2,
+            Self::Array(_) => 3,
+            Self::Object(_) => 4,
+        };
+        let mut pairs = vec![];
+        let (mut one, mut other) = (self, other);
+        loop {
+            let order = match (one, other) {
+                (Self::Literal(one), Self::Literal(other)) | (Self::Text(one), Self::Text(other)) => {
+                    one.cmp(other)
+                }
+                (Self::Number(one), Self::Number(other)) => one.cmp(other),
+                (Self::Array(one), Self::Array(other)) | (Self::Object(one), Self::Object(other)) => {
+                    let keys = || one.keys().cmp(other.keys());
+                    let order = one.print.cmp(&other.print).then_with(|| one.len().cmp(&other.len()));
+                    let order = order.then_with(keys);
+                    if order.is_eq() && !Arc::ptr_eq(one, other) {
+                        pairs.extend(one.all.iter().zip(&other.all).map(|(one, other)| (&one.1, &other.1)));
+                    }
+                    order
+                }
+                _ => rank(one).cmp(&rank(other)),
+            };
+            match pairs.pop() {
+                Some(next) if order.is_eq() => (one, other) = next,
+                _ => return order,
+            }
+        }
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Held {}
 
 impl Held {
     /// The value of a number or a literal that a text spells.
     pub fn bare(text: &str) -> Option<Self> {
         match text {
             "null" | "true" | "false" => Some(Self::Literal(text.into())),
-            text => Digits::parse(text).map(Self::Number),
+            text => Digits::parse(text).map(|number| Self::Number(number.into())),
         }
+    }
+
+    /// The object of some members, in any order.
+    pub fn object(mut members: Vec<(Option<Arc<str>>, Self)>) -> Self {
+        members.sort_unstable();
+        Self::Object(Arc::new(members.into()))
     }
 
     /// The member of an object with this key.
     pub fn member(&self, key: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
-        let at = members.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
-        Some(&members[at].1)
+        let at = members.all.binary_search_by(|(name, _)| name.as_deref().cmp(&Some(key))).ok()?;
+        Some(&members.all[at].1)
     }
 
     /// The item of an array.
     pub fn item(&self, at: usize) -> Option<&Self> {
-        if let Self::Array(items) = self { items.get(at) } else { None }
+        if let Self::Array(items) = self { items.all.get(at).map(|(_, item)| item) } else { None }
     }
 
     /// Whether a text that begins to spell a number or a literal may come to spell this one.
@@ -228,15 +344,16 @@ impl From<&Value> for Held {
             Value::Null | Value::Bool(_) => Self::Literal(value.to_string().into()),
             Value::Number(number) => {
                 let text = number.to_string();
-                Digits::parse(&text).map_or_else(|| Self::Literal(text.into()), Self::Number)
+                Self::bare(&text).unwrap_or_else(|| Self::Literal(text.into()))
             }
             Value::String(text) => Self::Text(text.clone()),
-            Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().map(|item| (None, Self::from(item))).collect();
+                Self::Array(Arc::new(items.into()))
+            }
             Value::Object(members) => {
-                let mut members: Vec<_> =
-                    members.iter().map(|(key, value)| (key.clone(), Self::from(value))).collect();
-                members.sort();
-                Self::Object(members.into())
+                let members = members.iter().map(|(key, value)| (Some(key.clone()), Self::from(value)));
+                Self::object(members.collect())
             }
         }
     }

@@ -126,10 +126,21 @@ enum Piece {
     Between,
     /// A string that nobody asks for: inside a character that takes several bytes, or not.
     Skipped(Option<Part>),
-    /// A string: what it is so far.
-    Text { written: Written, part: Option<Part>, is_at_risk: bool },
+    /// A string.
+    Text(Box<Begun>),
     /// A number or a literal, as it is spelled so far.
     Bare(Vec<u8>),
+}
+
+/// A string that is not complete.
+#[derive(Clone, Default, Debug)]
+struct Begun {
+    /// What it is so far.
+    written: Written,
+    /// The character in progress.
+    part: Option<Part>,
+    /// Whether it may come to be one that it may not be.
+    is_at_risk: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,40 +158,61 @@ struct Frame {
     /// Whether a string here is a key.
     expects_key: bool,
     key: Option<Arc<str>>,
-    /// How many are around it.
+    /// What is around it, and how many that are.
+    outer: Option<Arc<Frame>>,
     depth: u32,
     /// The keys, or the items, and what tells such sets apart.
     seen: RedBlackTreeSetSync<Held>,
     seen_print: u64,
-    /// The items, or members, the last first.
-    done: ListSync<(Option<Arc<str>>, Held)>,
     n: usize,
-    /// Values that this may come to equal.
-    twins: Arc<[Held]>,
     /// Tells contents apart.
     print: u64,
+    /// Where items have to differ somewhere.
+    contents: Option<Box<Contents>>,
+}
+
+/// What is in an object or array in progress.
+#[derive(Clone, Debug)]
+struct Contents {
+    /// The items, or members, the last first.
+    done: ListSync<(Option<Arc<str>>, Held)>,
+    /// Values that this may come to equal.
+    twins: Arc<[Held]>,
 }
 
 impl Frame {
-    fn new(shape: Shape, depth: u32, twins: Vec<Held>, print: u64) -> Self {
+    /// One that has nothing in it; `twins` where items have to differ somewhere.
+    fn new(shape: Shape, outer: Option<Arc<Self>>, twins: Option<Vec<Held>>, print: u64) -> Self {
+        let contents =
+            twins.map(|twins| Box::new(Contents { done: ListSync::default(), twins: twins.into() }));
         Self {
             shape,
             expects_key: shape == Shape::Object,
             key: None,
-            depth,
+            depth: outer.as_ref().map_or(0, |outer| outer.depth + 1),
+            outer,
             seen: RedBlackTreeSetSync::default(),
             seen_print: 0,
-            done: ListSync::default(),
             n: 0,
-            twins: twins.into(),
             print,
+            contents,
         }
+    }
+
+    /// Values that this may come to equal.
+    fn twins(&self) -> &[Held] {
+        self.contents.as_ref().map_or(&[], |contents| &contents.twins)
+    }
+
+    /// The items, or members, where items have to differ somewhere, the last first.
+    fn done(&self) -> impl Iterator<Item = &(Option<Arc<str>>, Held)> {
+        self.contents.iter().flat_map(|contents| &contents.done)
     }
 
     /// What the value or key in progress would be in a twin.
     fn in_twins(&self) -> Vec<Held> {
         let expects_new_key = self.expects_key.then_some(&self.seen);
-        in_twins(&self.twins, self.shape, (expects_new_key, self.key.as_deref()), self.n)
+        in_twins(self.twins(), self.shape, (expects_new_key, self.key.as_deref()), self.n)
     }
 
     fn insert(&mut self, held: Held) {
@@ -192,8 +224,10 @@ impl Frame {
     }
 
     fn keep_twins(&mut self, keep: impl Fn(&Held) -> bool) {
-        if !self.twins.is_empty() {
-            self.twins = self.twins.iter().filter(|twin| keep(twin)).cloned().collect();
+        if let Some(contents) = &mut self.contents
+            && !contents.twins.is_empty()
+        {
+            contents.twins = contents.twins.iter().filter(|twin| keep(twin)).cloned().collect();
         }
     }
 
@@ -219,21 +253,30 @@ impl Frame {
             if self.shape == Shape::Array {
                 self.insert(value.clone());
             }
-            self.done.push_front_mut((key, value));
+            if let Some(contents) = &mut self.contents {
+                contents.done.push_front_mut((key, value));
+            }
         }
         self.n += 1;
     }
 
     fn value(&self) -> Held {
-        let mut members: Vec<(Option<Arc<str>>, Held)> = self.done.iter().cloned().collect();
+        let mut members: Vec<(Option<Arc<str>>, Held)> = self.done().cloned().collect();
         members.reverse();
-        if self.shape == Shape::Array {
-            return Held::Array(members.into_iter().map(|(_, item)| item).collect());
+        match self.shape {
+            Shape::Object => Held::object(members),
+            _ => Held::Array(Arc::new(members.into())),
         }
-        let mut members: Vec<(Arc<str>, Held)> =
-            members.into_iter().filter_map(|(key, value)| Some((key?, value))).collect();
-        members.sort_unstable();
-        Held::Object(members.into())
+    }
+}
+
+/// One after the other: nesting is as deep as a text is long, and the stack is not.
+impl Drop for Frame {
+    fn drop(&mut self) {
+        let mut outer = self.outer.take();
+        while let Some(frame) = outer {
+            outer = Arc::into_inner(frame).and_then(|mut frame| frame.outer.take());
+        }
     }
 }
 
@@ -252,7 +295,7 @@ fn in_twins(
     for twin in twins {
         match (shape, twin, expects_new_key) {
             (Shape::Object, Held::Object(members), Some(seen)) => {
-                let keys = members.iter().map(|(key, _)| Held::Text(key.clone()));
+                let keys = members.keys().map(|key| Held::Text(key.clone()));
                 found.extend(keys.filter(|key| !seen.contains(key)));
             }
             (Shape::Object, twin, _) => found.extend(key.and_then(|key| twin.member(key)).cloned()),
@@ -276,23 +319,15 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The frames around a frame.
-#[derive(Debug)]
-struct Link {
-    frame: Arc<Frame>,
-    outer: Option<Arc<Link>>,
-}
-
 /// See the module.
 #[derive(Clone)]
 pub struct JsonMemory {
     shared: Arc<Shared>,
-    outer: Option<Arc<Link>>,
     frame: Arc<Frame>,
     piece: Piece,
     repeats: bool,
     /// The key or item that the last byte ended, but for numbers and literals; and whether it is new.
-    ended: Option<(Held, bool)>,
+    ended: Option<Box<(Held, bool)>>,
     /// How deep were the arrays and objects that were open at the mark and still are, and whether the piece
     /// in progress began before it.
     old_depth: u32,
@@ -314,12 +349,11 @@ impl JsonMemory {
     /// Before a text. `kinds` are what terminals remember by number; `holds_items` says whether items of
     /// arrays have to differ somewhere.
     pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
-        let frame = Arc::new(Frame::new(Shape::Top, 0, Vec::new(), 0));
+        let frame = Arc::new(Frame::new(Shape::Top, None, holds_items.then(Vec::new), 0));
         let (ample, blanks) = (OnceLock::new(), BLANKS.iter().copied().collect());
         let shared = Arc::new(Shared { chars, kinds, holds_items, ample, escapes, blanks });
         Self {
             shared,
-            outer: None,
             frame,
             piece: Piece::Between,
             repeats: false,
@@ -368,7 +402,7 @@ impl JsonMemory {
 
     /// Whether what begins or goes on here is held against something.
     fn is_at_stake(&self) -> bool {
-        !self.frame.twins.is_empty() || self.has_siblings() && !self.frame.seen.is_empty()
+        !self.frame.twins().is_empty() || self.has_siblings() && !self.frame.seen.is_empty()
     }
 
     /// The strings before the one in progress that begin with a text.
@@ -403,7 +437,8 @@ impl JsonMemory {
         let is_negative = begin.starts_with('-');
         let seen = &self.frame.seen;
         let meets = |is_negative: bool, digits: &str| {
-            let from = Held::Number(Digits { is_negative, digits: digits.into(), exponent: BigInt::ZERO });
+            let from = Digits { is_negative, digits: digits.into(), exponent: BigInt::ZERO };
+            let from = Held::Number(from.into());
             let number = |held: &Held| matches!(held, Held::Number(number) if number.may_begin(begin));
             // Those with the same digits are on both sides: exponents are compared last.
             seen.range(&from..).next().is_some_and(number)
@@ -422,16 +457,15 @@ impl JsonMemory {
         let is_held = self.is_key() || self.shared.holds_items;
         self.piece = if is_held {
             let is_at_risk = self.texts("").next().is_some() || !self.frame.in_twins().is_empty();
-            Piece::Text { written: Written::default(), part: None, is_at_risk }
+            Piece::Text(Box::new(Begun { is_at_risk, ..Begun::default() }))
         } else {
             Piece::Skipped(None)
         };
     }
 
     fn open(&mut self, shape: Shape) {
-        let mut twins = Vec::new();
-        if self.shared.holds_items {
-            twins = self.frame.in_twins();
+        let twins = self.shared.holds_items.then(|| {
+            let mut twins = self.frame.in_twins();
             if self.has_siblings() {
                 twins.extend(self.frame.seen.iter().cloned());
             }
@@ -443,28 +477,27 @@ impl JsonMemory {
             twins.retain(is_alike);
             twins.sort_unstable();
             twins.dedup();
-        }
-        let Frame { print, key, n, expects_key, seen_print, depth, .. } = &*self.frame;
+            twins
+        });
+        let Frame { print, key, n, expects_key, seen_print, .. } = &*self.frame;
         // Where items need not differ, no more of what is around it matters than which keys it has.
         let print = match self.shared.holds_items {
             true => hash(&(print, key, n)),
             false => hash(&(print, self.frame.shape == Shape::Object, expects_key, seen_print)),
         };
-        let frame = Frame::new(shape, depth + 1, twins, print);
-        let outer = std::mem::replace(&mut self.frame, Arc::new(frame));
-        self.outer = Some(Arc::new(Link { frame: outer, outer: self.outer.take() }));
+        self.frame = Arc::new(Frame::new(shape, Some(self.frame.clone()), twins, print));
     }
 
     fn close(&mut self) {
-        let Some(link) = self.outer.take() else { return };
-        self.outer = link.outer.clone();
-        let inner = std::mem::replace(&mut self.frame, link.frame.clone());
+        let Some(outer) = self.frame.outer.clone() else { return };
+        let inner = std::mem::replace(&mut self.frame, outer);
         let value = self.shared.holds_items.then(|| inner.value());
         self.repeats =
             self.has_siblings() && value.as_ref().is_some_and(|value| self.frame.seen.contains(value));
         let is_new = inner.depth > self.old_depth;
         self.old_depth = self.old_depth.min(self.frame.depth);
-        self.ended = value.clone().filter(|_| self.has_siblings()).map(|value| (value, is_new));
+        let ended = value.clone().filter(|_| self.has_siblings());
+        self.ended = ended.map(|value| Box::new((value, is_new)));
         self.add(value);
     }
 
@@ -517,7 +550,7 @@ impl JsonMemory {
         let held = Held::Text(text.clone());
         self.repeats = self.has_siblings() && self.frame.seen.contains(&held);
         let is_new = !std::mem::take(&mut self.is_piece_old);
-        self.ended = self.has_siblings().then(|| (held.clone(), is_new));
+        self.ended = self.has_siblings().then(|| Box::new((held.clone(), is_new)));
         if self.is_key() {
             self.frame_mut().add_key(text);
         } else {
@@ -547,31 +580,27 @@ impl JsonMemory {
     }
 
     fn step_text(&mut self, byte: u8) {
-        let Piece::Text { mut written, mut part, mut is_at_risk } =
-            std::mem::replace(&mut self.piece, Piece::Between)
-        else {
-            return;
-        };
-        if part.is_none() && byte == b'"' {
-            return self.end_text(&written);
+        let Piece::Text(mut begun) = std::mem::replace(&mut self.piece, Piece::Between) else { return };
+        if begun.part.is_none() && byte == b'"' {
+            return self.end_text(&begun.written);
         }
-        if let Some(c) = Self::character(&mut part, byte) {
-            written.push(c);
-            if is_at_risk {
-                let begin = written.text();
-                is_at_risk = self.texts(&begin).next().is_some()
+        if let Some(c) = Self::character(&mut begun.part, byte) {
+            begun.written.push(c);
+            if begun.is_at_risk {
+                let begin = begun.written.text();
+                begun.is_at_risk = self.texts(&begin).next().is_some()
                     || self.frame.in_twins().iter().any(|held| begins(held, &begin));
             }
         }
-        self.piece = Piece::Text { written, part, is_at_risk };
+        self.piece = Piece::Text(begun);
     }
 
     /// What the piece in progress may not be, or is at risk if it is.
     fn rivals(&self, is_distinct: bool) -> Vec<Held> {
         let mut rivals = self.frame.in_twins();
         match &self.piece {
-            Piece::Text { written, .. } => {
-                let begin = written.text();
+            Piece::Text(begun) => {
+                let begin = begun.written.text();
                 rivals.retain(|held| begins(held, &begin));
                 if is_distinct {
                     rivals.extend(self.texts(&begin).map(|text| Held::Text(text.clone())));
@@ -591,12 +620,13 @@ impl JsonMemory {
 
     /// Whether a string differs from all that it may not be until it ends as one of those beside it.
     fn knows_rests(&self) -> bool {
-        self.frame.twins.is_empty() && self.shared.is_endless()
+        self.frame.twins().is_empty() && self.shared.is_endless()
     }
 
     /// Whether a string is in progress that can become another; `most` as in [`Ample`].
     fn has_ample(&self, most: Option<u64>) -> bool {
-        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        let Piece::Text(begun) = &self.piece else { return false };
+        let Begun { written, part, .. } = &**begun;
         match most {
             Some(u64::MAX) => true,
             // A character in progress may be the only one of its kind.
@@ -607,7 +637,8 @@ impl JsonMemory {
 
     /// Whether a string can be one of some that is none of others.
     fn has_other_text(&self, text: Text, rivals: &[Held]) -> bool {
-        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        let Piece::Text(begun) = &self.piece else { return false };
+        let Begun { written, part, .. } = &**begun;
         let begin: Vec<char> = written.text().chars().collect();
         let rivals: Vec<Vec<char>> = rivals
             .iter()
@@ -837,7 +868,7 @@ impl Memory for JsonMemory {
                     Self::character(part, byte);
                 }
             }
-            Piece::Text { .. } => self.step_text(byte),
+            Piece::Text(_) => self.step_text(byte),
             Piece::Bare(text) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.') => {
                 text.push(byte);
                 self.look();
@@ -850,7 +881,7 @@ impl Memory for JsonMemory {
     }
 
     fn is_over(&self) -> bool {
-        self.is_between() && self.outer.is_none() && self.frame.n > 0
+        self.is_between() && self.frame.outer.is_none() && self.frame.n > 0
     }
 
     fn is_blank(&self, byte: u8) -> bool {
@@ -879,9 +910,9 @@ impl Memory for JsonMemory {
 
     fn is_at_risk(&self) -> bool {
         match &self.piece {
-            Piece::Between => !self.frame.twins.is_empty(),
+            Piece::Between => !self.frame.twins().is_empty(),
             Piece::Skipped(_) => false,
-            Piece::Text { is_at_risk, .. } => *is_at_risk,
+            Piece::Text(begun) => begun.is_at_risk,
             Piece::Bare(_) => {
                 let begin = self.bare().unwrap_or_default();
                 self.has_siblings() && self.has_bare(begin)
@@ -891,7 +922,7 @@ impl Memory for JsonMemory {
     }
 
     fn is_within(&self) -> bool {
-        matches!(self.piece, Piece::Text { .. } | Piece::Bare(_))
+        matches!(self.piece, Piece::Text(_) | Piece::Bare(_))
     }
 
     fn differs(&self, terminal: Remembered) -> bool {
@@ -921,10 +952,10 @@ impl Memory for JsonMemory {
         match &self.piece {
             Piece::Between => BETWEEN.iter().map(|&byte| vec![byte]).collect(),
             Piece::Skipped(_) => Vec::new(),
-            Piece::Text { written, part, .. } => {
+            Piece::Text(begun) => {
                 let rivals = self.rivals(true);
                 let ending = |held: &Held| match held {
-                    Held::Text(text) => Self::ending(text, written, *part),
+                    Held::Text(text) => Self::ending(text, &begun.written, begun.part),
                     _ => None,
                 };
                 rivals.iter().filter_map(ending).collect()
@@ -953,14 +984,15 @@ impl Memory for JsonMemory {
         let test = self.always_differs().then_some(among("JSON: a quote", b'"', |_| true));
         let test = test.filter(|_| self.shared.is_endless());
         match &self.piece {
-            Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
+            Piece::Skipped(_) => None,
+            Piece::Text(begun) if !begun.is_at_risk => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
             // By which ones exactly is a matter of its rests, or of the character in progress.
-            Piece::Text { part, .. } if part.is_some() || self.knows_rests() => {
+            Piece::Text(begun) if begun.part.is_some() || self.knows_rests() => {
                 Some(Risk { bytes: ByteSet::ALL, test })
             }
-            Piece::Text { written, .. } => {
-                let begin = written.text();
+            Piece::Text(begun) => {
+                let begin = begun.written.text();
                 let twins = self.frame.in_twins();
                 let twins = twins.iter().filter_map(|held| match held {
                     Held::Text(text) => Some(text),
@@ -970,7 +1002,7 @@ impl Memory for JsonMemory {
                 let firsts = rests.map(|rest| rest.bytes().next().unwrap_or(b'"'));
                 Some(Risk { bytes: firsts.chain([b'\\']).collect(), test })
             }
-            Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
+            Piece::Between if self.is_key() && self.frame.twins().is_empty() => {
                 let bytes = self.blanks_and(b"\"");
                 let begins = if self.shared.is_endless() {
                     among("JSON: a whole string", b'"', begins_with_string::<true>)
@@ -987,8 +1019,9 @@ impl Memory for JsonMemory {
     }
 
     fn rests(&self) -> Option<Rests<'_>> {
-        let Piece::Text { written, part: None, is_at_risk: true } = &self.piece else { return None };
-        if !self.knows_rests() {
+        let Piece::Text(begun) = &self.piece else { return None };
+        let Begun { written, part, is_at_risk } = &**begun;
+        if part.is_some() || !is_at_risk || !self.knows_rests() {
             return None;
         }
         let begin = written.text();
@@ -997,7 +1030,7 @@ impl Memory for JsonMemory {
     }
 
     fn whole(&self) -> TokenTest {
-        let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
+        let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text(_));
         match (self.shared.holds_items, self.shared.is_endless()) {
             // Where what comes first repeats nothing, an array or object that it is in repeats nothing.
             (true, _) if in_string => {
@@ -1025,7 +1058,7 @@ impl Memory for JsonMemory {
         let piece = match &self.piece {
             Piece::Between => (0, Vec::new(), None),
             Piece::Skipped(part) => (1, Vec::new(), *part),
-            Piece::Text { written, part, .. } => (2, written.text().into_bytes(), *part),
+            Piece::Text(begun) => (2, begun.written.text().into_bytes(), begun.part),
             Piece::Bare(text) => (3, text.clone(), None),
         };
         let Frame { print, n, key, expects_key, seen_print, shape, .. } = &*self.frame;
@@ -1042,13 +1075,13 @@ impl Memory for JsonMemory {
     }
 
     fn siblings(&self) -> usize {
-        let outer = std::iter::successors(self.outer.as_ref(), |link| link.outer.as_ref());
-        let frames = outer.map(|link| &link.frame).chain([&self.frame]);
+        let frames = std::iter::successors(Some(&self.frame), |frame| frame.outer.as_ref());
         frames.map(|frame| frame.seen.size()).max().unwrap_or(0)
     }
 
     fn ended(&self) -> Option<Ended> {
-        if let Some((held, is_new)) = &self.ended {
+        if let Some(ended) = &self.ended {
+            let (held, is_new) = &**ended;
             return Some(Ended { value: watched(held), is_new: *is_new });
         }
         let is_held = self.shared.holds_items && self.has_siblings();

@@ -99,14 +99,16 @@ pub struct Matcher {
     /// The epoch of the tables whose states these name.
     held: Held,
     /// The tables that the output began with, if it has moved to those of another engine.
-    home: Option<Home>,
+    home: Option<Box<Home>>,
     /// What ends this output, if not what the vocabulary says.
     eos: Option<Arc<[TokenId]>>,
 }
 
-/// By so many tokens there is room where there is none. (A list that doubles is half empty on average, and
-/// thousands of outputs have one.)
-const TOKENS_MORE: usize = 64;
+/// For how many more tokens there is room where there is none for so many: an eighth, and a few. (A list that
+/// doubles is a quarter empty on average, and thousands of outputs have one.)
+fn room(n_tokens: usize) -> usize {
+    n_tokens / 8 + 8
+}
 
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -401,7 +403,7 @@ impl Matcher {
         }
         self.history.push(position);
         if self.tokens.len() == self.tokens.capacity() {
-            self.tokens.reserve_exact(TOKENS_MORE);
+            self.tokens.reserve_exact(room(self.tokens.len()));
         }
         self.tokens.push(token);
         Ok(())
@@ -436,13 +438,22 @@ impl Matcher {
     }
 
     /// Rolls back the last `n` tokens; EOS counts as one. Cost: of more than a few tokens, that of reading some
-    /// of those before them again, at most as many as the text is shorter now than it has been. If that
-    /// fails, for a limit, nothing has changed.
+    /// of those before them again, at most as many as the text is shorter now than it has been; and where keys
+    /// or items have to differ, the bytes of up to 32 tokens more, or as many again. If that fails, for a
+    /// limit, nothing has changed.
     pub fn rollback(&mut self, n: usize) -> Result<(), MatchError> {
         let present = self.tokens.len();
         let left = present.checked_sub(n).ok_or(MatchError::RollbackTooFar { asked: n, present })?;
         let mut history = self.history.clone();
         history.go_back(left);
+        if let Some(from) = history.lag() {
+            let read = &self.tokens[from..history.present().n_tokens()];
+            let mut recall = Recall::clone(&history.present().recall);
+            for &token in read {
+                recall.read(self.constraint.vocabulary().bytes(token).unwrap_or_default());
+            }
+            history.catch_up(recall);
+        }
         let found = history.present().n_tokens();
         if found == left {
             self.history = history;
@@ -633,7 +644,8 @@ impl Matcher {
             return Err(refuse(at, byte, expected, could_end));
         }
         let is_sentence = stepper.is_sentence(&readings);
-        let recall = if recall.is_nothing() { position.recall.clone() } else { Arc::new(recall) };
+        let is_nothing = recall.is_nothing() && position.recall.is_nothing();
+        let recall = if is_nothing { position.recall.clone() } else { Arc::new(recall) };
         let frontier = session.shared_frontier(readings);
         Ok(position.next((frontier, recall), n_bytes, is_sentence))
     }

@@ -33,9 +33,9 @@ pub struct Recall {
     /// Of the whole text, or of a value within it.
     memory: Option<Arc<dyn Memory>>,
     /// Where values within texts are remembered.
-    inside: Option<Inside>,
+    inside: Option<Box<Inside>>,
     /// Where tokens are counted: for the readings outside of values, which hold nothing that is counted.
-    counts: Option<Counts>,
+    counts: Option<Box<Counts>>,
 }
 
 /// The values that some readings are within.
@@ -79,20 +79,35 @@ impl Recall {
     pub fn new(language: &Language) -> Self {
         let memory = language.grammar().memory.as_ref().map(|memory| memory.0.clone());
         let embedded = &language.grammar().embedded;
-        let inside = (!embedded.is_empty()).then(|| Inside { last: 0, values: Vec::new() });
-        Self { memory, inside, counts: Counts::new(language) }
+        let inside = (!embedded.is_empty()).then(|| Box::new(Inside { last: 0, values: Vec::new() }));
+        Self { memory, inside, counts: Counts::new(language).map(Box::new) }
     }
 
     /// Whether it is the same for all texts of the language.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.memory.is_none() && self.inside.is_none() && self.counts.is_none()
+        self.memory.is_none() && !self.has_readings()
+    }
+
+    /// Whether there are readings in it.
+    pub(crate) fn has_readings(&self) -> bool {
+        self.inside.is_some() || self.counts.is_some()
+    }
+
+    /// Whether it is something, and that of a text is what comes of its bytes ([`Recall::read`]).
+    pub(crate) fn follows_from_text(&self) -> bool {
+        self.memory.is_some() && !self.has_readings()
+    }
+
+    /// Reads bytes of a text, if it follows from that.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.step(byte));
     }
 
     /// The same of readings that have other names.
     pub(crate) fn renamed<E>(&self, rename: &mut impl FnMut(Config) -> Result<Config, E>) -> Result<Self, E> {
         let mut renamed = self.clone();
         if let Some(counts) = &mut renamed.counts {
-            *counts = counts.renamed(&mut *rename)?;
+            **counts = counts.renamed(&mut *rename)?;
         }
         for value in renamed.inside.iter_mut().flat_map(|inside| &mut inside.values) {
             value.readings = renamed_frontier(&value.readings, &mut *rename)?;

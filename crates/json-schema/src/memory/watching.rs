@@ -193,12 +193,22 @@ impl Level {
     }
 }
 
+/// As frames.
+impl Drop for Level {
+    fn drop(&mut self) {
+        let mut outer = self.outer.take();
+        while let Some(level) = outer {
+            outer = Arc::into_inner(level).and_then(|mut level| level.outer.take());
+        }
+    }
+}
+
 /// Whether what a frame has so far is a part of a value that it may come to equal.
 fn is_begun(frame: &Frame, twin: &Held) -> bool {
     let mut n = frame.n;
     let has_key = frame.key.as_ref().is_none_or(|key| twin.member(key).is_some());
     has_key
-        && frame.done.iter().all(|(key, value)| {
+        && frame.done().all(|(key, value)| {
             n = n.saturating_sub(1);
             key.as_ref().map_or(twin.item(n), |key| twin.member(key)) == Some(value)
         })
@@ -208,12 +218,8 @@ impl Watching {
     /// What is known of a memory.
     pub fn new(memory: &JsonMemory, values: RedBlackTreeSetSync<Held>, keeps: bool) -> Self {
         let setting = Arc::new(Setting { values, keeps, holds_items: memory.shared.holds_items });
-        let mut frames = vec![&*memory.frame];
-        let mut at = &memory.outer;
-        while let Some(link) = at {
-            frames.push(&link.frame);
-            at = &link.outer;
-        }
+        let outward = std::iter::successors(Some(&memory.frame), |frame| frame.outer.as_ref());
+        let frames: Vec<&Arc<Frame>> = outward.collect();
         let mut level = Level::outside();
         for frame in frames.into_iter().rev() {
             let mut own = match frame.shape {
@@ -234,7 +240,7 @@ impl Watching {
         }
         let piece = match &memory.piece {
             Piece::Between => Watched::Between,
-            Piece::Text { written, part, .. } => Watched::Text(written.text(), *part),
+            Piece::Text(begun) => Watched::Text(begun.written.text(), begun.part),
             Piece::Skipped(part) => Watched::OtherText(is_behind_backslash(*part)),
             Piece::Bare(_) => Watched::Bare(memory.bare().unwrap_or_default().to_owned()),
         };

@@ -8,7 +8,7 @@ use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::pieces::Escapes;
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
-use anygram_vocab::{SpecialIds, Vocabulary};
+use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 
 /// Tokens of one byte for printable characters, and some longer ones that end and begin pieces.
 pub fn vocabulary() -> Vocabulary {
@@ -363,4 +363,71 @@ fn forced_text_knows_what_was_written() {
         }
     }
     assert!(n_forced > 100 && n_known > 50, "{n_forced} {n_known}");
+}
+
+/// Walks that go back a little or far: the mask is that of an output that reads what is left from the start.
+#[test]
+fn going_back_recalls_what_reading_does() {
+    let schemas = [
+        r#"{"type":"object","additionalProperties":{"type":["boolean","null"]}}"#,
+        r#"{"type":"array","uniqueItems":true,"items":{"type":"string","pattern":"^[ab]*$"}}"#,
+        r#"{"type":"array","items":{"type":"object","additionalProperties":{"type":"null"}}}"#,
+    ];
+    let mut n_compared = 0;
+    for (schema, seed) in schemas.iter().flat_map(|schema| [1, 2].map(|seed| (schema, seed))) {
+        let options = Options { whitespace: Whitespace::Compact, ..Options::default() };
+        let constraint = constraint(schema, &options);
+        let mut random = Random::new(seed);
+        let (mut matcher, mut longest) = (constraint.matcher().unwrap(), 0);
+        for _ in 0..1_500 {
+            let n_tokens = matcher.tokens().len();
+            if random.chance(3) || matcher.has_ended() {
+                let near = random.below(n_tokens.min(6) + 1);
+                let n = if random.chance(70) { near } else { random.below(n_tokens / 3 + 1) };
+                matcher.rollback(n).unwrap();
+                let mut fresh = constraint.matcher().unwrap();
+                fresh.advance_all(matcher.tokens()).unwrap();
+                assert_eq!(matcher.mask().unwrap(), fresh.mask().unwrap(), "{schema}: {:?}", fresh.tokens());
+                n_compared += 1;
+                continue;
+            }
+            let allowed: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            // Few letters, so that much may repeat; and what is open may last.
+            let bytes = |id: &TokenId| constraint.vocabulary().bytes(*id).unwrap_or_default();
+            let is_wanted =
+                |byte: &u8| b"[{,:\"abnul".contains(byte) || n_tokens % 5 == 0 && b"]}".contains(byte);
+            let goes_on = |id: &TokenId| !bytes(id).is_empty() && bytes(id).iter().all(is_wanted);
+            let few: Vec<TokenId> = allowed.iter().copied().filter(goes_on).collect();
+            let from = if few.is_empty() { &allowed } else { &few };
+            matcher.advance(*random.choose(from)).unwrap();
+            longest = longest.max(matcher.tokens().len());
+        }
+        assert!(longest > 100, "{schema}: {longest}");
+    }
+    assert!(n_compared > 100, "{n_compared}");
+}
+
+/// Values as deep as a text is long, on a small stack: read, masked, taken back, and compared where they end.
+#[test]
+fn nesting_is_as_deep_as_a_text_is_long() {
+    fn nested(open: &str, close: &str) {
+        let any = constraint("{}", &Options::default());
+        let mut matcher = any.matcher().unwrap();
+        let n_tokens = matcher.advance_text(open.repeat(20_000)).unwrap();
+        assert!(!matcher.mask().unwrap().is_empty());
+        matcher.rollback(n_tokens - 5).unwrap();
+        assert!(!check_mask(&mut matcher, open).is_empty());
+        let constraint = constraint(r#"{"type":"array","uniqueItems":true}"#, &Options::default());
+        let value = |depth: usize, inner: &str| open.repeat(depth) + inner + &close.repeat(depth);
+        let [one, other] = ["1", "2"].map(|inner| value(2_000, inner));
+        assert!(reads(&constraint, &format!("[{one},{other}]")).0);
+        // Not so deep that it is a matter of limits whether something else can follow.
+        let one = value(400, "1");
+        let repeated = format!("[{one},{one}]");
+        assert_eq!(reads(&constraint, &repeated), (false, repeated.len() - 2));
+    }
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let small = std::thread::Builder::new().stack_size(96 << 10);
+        small.spawn(move || nested(open, close)).unwrap().join().unwrap();
+    }
 }

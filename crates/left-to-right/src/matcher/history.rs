@@ -2,7 +2,9 @@
 //!
 //! Tokens are four bytes each, positions ten times as much, and hardly any of them is asked for again. So the
 //! last few are kept, and of those before one for each doubling of the distance. Whoever goes back to one that
-//! is not kept reads tokens again, at most as many as the text is shorter now than it has been. Memory: O(log n) positions.
+//! is not kept reads tokens again, at most as many as the text is shorter now than it has been. What is
+//! recalled of a text takes more than its readings, and follows from its bytes alone, mostly: where it does
+//! only every 32nd position keeps it. Memory: O(log n) positions, and what is recalled at O(log(n / 32)).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,15 +20,21 @@ use crate::session::Session;
 pub(super) struct Position {
     /// The readings outside of remembered values.
     pub frontier: Arc<[Config]>,
+    /// Before the present position it may be what an earlier one recalls ([`History::lag`]).
     pub recall: Arc<Recall>,
     /// Bytes; saturates.
     pub text_length: u32,
-    /// The number of tokens, and above it [`IS_SENTENCE`] and [`ENDED`].
+    /// The number of tokens, and above it [`IS_BEHIND`], [`IS_SENTENCE`] and [`ENDED`].
     place: u32,
 }
 
+/// What is recalled is what an earlier position recalls.
+const IS_BEHIND: u32 = 1 << 29;
 const IS_SENTENCE: u32 = 1 << 30;
 const ENDED: u32 = 1 << 31;
+
+/// The number of tokens in a place.
+const N_TOKENS: u32 = IS_BEHIND - 1;
 
 impl Position {
     /// Before any token.
@@ -45,7 +53,7 @@ impl Position {
         is_sentence: bool,
     ) -> Self {
         let text_length = self.text_length.saturating_add(u32::try_from(n_bytes).unwrap_or(u32::MAX));
-        let n_tokens = (self.place & (IS_SENTENCE - 1)) + 1;
+        let n_tokens = (self.place & N_TOKENS) + 1;
         let place = if is_sentence { n_tokens | IS_SENTENCE } else { n_tokens };
         Self { frontier, recall, text_length, place }
     }
@@ -61,7 +69,7 @@ impl Position {
     }
 
     pub fn n_tokens(&self) -> usize {
-        (self.place & (IS_SENTENCE - 1)) as usize
+        (self.place & N_TOKENS) as usize
     }
 
     pub fn is_sentence(&self) -> bool {
@@ -90,7 +98,10 @@ pub(super) struct History {
 const LAST: usize = 4;
 
 /// By so many more there is room, where there is none.
-const ROOM: usize = 4;
+const ROOM: usize = 2;
+
+/// So many tokens lie between positions that keep what they recall, where that follows from the text.
+const RECALLED: usize = 32;
 
 impl History {
     pub fn new(start: Position) -> Self {
@@ -108,10 +119,23 @@ impl History {
 
     /// The position behind one more token.
     pub fn push(&mut self, next: Position) {
-        let before = std::mem::replace(&mut self.present, next);
+        let mut before = std::mem::replace(&mut self.present, next);
+        if before.recall.follows_from_text()
+            && !before.n_tokens().is_multiple_of(RECALLED)
+            && let Some(last) = self.before.last()
+        {
+            before.recall = last.recall.clone();
+            before.place |= IS_BEHIND;
+        }
         if self.before.len() == self.before.capacity() {
             let n_tokens = self.present.n_tokens();
             self.before.retain(|position| is_kept(position.n_tokens(), n_tokens));
+            // What only positions recalled that are gone is let go.
+            for at in 1..self.before.len() {
+                if self.before[at].place & IS_BEHIND != 0 {
+                    self.before[at].recall = self.before[at - 1].recall.clone();
+                }
+            }
         }
         if self.before.len() == self.before.capacity() {
             self.before.reserve_exact(ROOM);
@@ -126,6 +150,19 @@ impl History {
         {
             self.present = position;
         }
+    }
+
+    /// If the present position has what an earlier one recalls: the number of tokens of that one.
+    pub fn lag(&self) -> Option<usize> {
+        let is_behind = |position: &Position| position.place & IS_BEHIND != 0;
+        let recalls = self.before.iter().rev().find(|position| !is_behind(position));
+        is_behind(&self.present).then(|| recalls.map_or(0, Position::n_tokens))
+    }
+
+    /// Gives the present position what it recalls.
+    pub fn catch_up(&mut self, recall: Recall) {
+        self.present.recall = Arc::new(recall);
+        self.present.place &= !IS_BEHIND;
     }
 
     /// The same positions by other names.

@@ -102,18 +102,18 @@ impl Matcher {
         let held = session.epoch.clone();
         drop(session);
         let start = self.history.kept().next().unwrap_or(self.last()).clone();
-        self.home = Some(Home {
+        self.home = Some(Box::new(Home {
             session: std::mem::replace(&mut self.session, heavy.clone()),
             held: std::mem::replace(&mut self.held, held),
             start,
-        });
+        }));
         self.history = history;
         Ok(heavy)
     }
 
     /// Returns to the tables that the output began with, and to its start. Returns those that it leaves.
     pub(super) fn go_home(&mut self) -> Option<Arc<Mutex<Session>>> {
-        let Home { session, held, start } = self.home.take()?;
+        let Home { session, held, start } = *self.home.take()?;
         (self.held, self.history) = (Held { epoch: None, ..held }, History::new(start));
         Some(std::mem::replace(&mut self.session, session))
     }
@@ -159,9 +159,9 @@ impl Matcher {
                 Ok::<_, StepError>(renamed.unwrap_or(config))
             };
             let frontier = renamed_frontier(&position.frontier, &mut rename)?;
-            let recall = match position.recall.is_nothing() {
-                true => position.recall.clone(),
-                false => Arc::new(position.recall.renamed(&mut rename)?),
+            let recall = match position.recall.has_readings() {
+                true => Arc::new(position.recall.renamed(&mut rename)?),
+                false => position.recall.clone(),
             };
             Ok(position.renamed(session.shared_frontier(frontier), recall))
         })
