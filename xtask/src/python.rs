@@ -16,14 +16,13 @@ const REQUIREMENTS: &str = "python/requirements-test.txt";
 
 /// Builds and tests.
 pub fn check() -> Result<()> {
-    let folder = target().join("python");
-    let python = timed("environment", || environment(&folder))?;
+    let python = timed("environment", environment)?;
     // All programs and libraries, as the other stages build them: so nothing is compiled twice. What the
     // library of C answers is compared with both.
     timed("program and C library", || {
         run(cargo().args(["build", "--release", "--workspace", "--bins", "--lib", "--quiet"]))
     })?;
-    timed("wheel", || wheel(&python, &folder))?;
+    timed("wheel", || wheel(&python))?;
     timed("tests", || run(tool(&python, "pytest").args(["--quiet", "--durations=5"])))?;
     timed("eval", || {
         // What needs torch is for `cd eval && python -m pytest`.
@@ -47,8 +46,8 @@ fn timed<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// An environment with what tests need, made if it is not there; its interpreter.
-fn environment(folder: &Path) -> Result<PathBuf> {
-    let place = folder.join("environment");
+pub fn environment() -> Result<PathBuf> {
+    let place = target().join("python/environment");
     let python = place.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let system = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let requirements = std::fs::read_to_string(root().join(REQUIREMENTS))?;
@@ -66,8 +65,8 @@ fn environment(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Builds the wheel and installs it.
-fn wheel(python: &Path, folder: &Path) -> Result<()> {
-    let wheels = folder.join("wheels");
+fn wheel(python: &Path) -> Result<()> {
+    let wheels = target().join("python/wheels");
     if wheels.exists() {
         std::fs::remove_dir_all(&wheels)?;
     }

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use crate::{cargo, output_of, run, target};
+use crate::{cargo, output_of, python, run, target};
 
 /// A test that is not done by then counts as hanging; the slowest takes half a minute.
 const MAX_TIME: Duration = Duration::from_secs(600);
@@ -46,6 +46,18 @@ struct Outcome {
 /// Runs the tests whose name (`package::path`) contains one of the filters; all of them if there are none,
 /// those of the Python package too unless only `rust` is wanted.
 pub fn run_all(filters: &[String], rust: bool) -> Result<()> {
+    let with_python = filters.is_empty() && !rust;
+    // What Python needs is fetched while the compiler works.
+    let environment = with_python.then(|| std::thread::spawn(python::environment));
+    run_rust(filters)?;
+    if let Some(environment) = environment {
+        environment.join().map_err(|_| anyhow!("the environment of Python: a panic"))??;
+        python::check()?;
+    }
+    Ok(())
+}
+
+fn run_rust(filters: &[String]) -> Result<()> {
     let began = Instant::now();
     let programs = build()?;
     let mut tests = Vec::new();
@@ -70,9 +82,6 @@ pub fn run_all(filters: &[String], rust: bool) -> Result<()> {
     ensure!(n_failed == 0, "{n_failed} of {} tests failed", outcomes.len());
     if filters.is_empty() {
         run(cargo().args(["test", "--workspace", "--release", "--doc", "--quiet"]))?;
-        if !rust {
-            crate::python::check()?;
-        }
     }
     Ok(())
 }
