@@ -158,7 +158,8 @@ impl Bigrams {
         Self { followers, all }
     }
 
-    /// A token that a mask allows: mostly one that follows the last in a text, else one of the texts, else any.
+    /// A token that a mask allows: mostly one that follows the last in a text, else one of the texts, else
+    /// any.
     fn draw(&self, last: Option<u32>, words: &[u32], random: &mut Random) -> Option<u32> {
         const TRIES: usize = 16;
         let followers = self.followers.get(&last).filter(|_| !random.chance(2));

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from anygram._ahead import WorkAhead
 from anygram._errors import AnygramError, LimitError
 from anygram._native import Constraint, MaskBuffer, Matcher, Vocabulary, fill_masks
 
@@ -40,6 +41,7 @@ class Output:
         stops: the tokens that end it; `None` are those of the vocabulary.
         tell: how errors are shown.
         tick: called every 64 tokens, for the memory of what compiled it.
+        ahead: what computes masks ahead, if anything does.
     """
 
     __slots__ = (
@@ -48,7 +50,9 @@ class Output:
         "has_ended",
         "limit",
         "matcher",
+        "n_new",
         "n_tokens",
+        "_ahead",
         "_has_stopped",
         "_ordinary",
         "_special",
@@ -66,6 +70,8 @@ class Output:
     """Tokens of text so far."""
     has_ended: bool
     """Whether a stop token was accepted."""
+    n_new: int
+    """As `WorkAhead` counts."""
 
     def __init__(
         self,
@@ -73,6 +79,7 @@ class Output:
         stops: Iterable[int] | None,
         tell: Tell | None = None,
         tick: Callable[[], None] | None = None,
+        ahead: WorkAhead | None = None,
     ) -> None:
         vocabulary = constraint.vocabulary
         given = list(vocabulary.eos if stops is None else stops)
@@ -88,6 +95,7 @@ class Output:
         self.n_tokens = 0
         self.has_ended = self._has_stopped = False
         self._tell, self._tick = tell, tick
+        self._ahead, self.n_new = ahead, 0
 
     @property
     def closes(self) -> bool:
@@ -96,10 +104,12 @@ class Output:
 
     def copy(self) -> Output:
         """The same state, for another request."""
+        self.stop_ahead()
         made = object.__new__(Output)
         made.matcher = self.matcher.fork()
         made._special, made._ordinary = self._special, self._ordinary
         made._tell, made._tick = self._tell, self._tick
+        made._ahead, made.n_new = self._ahead, self.n_new
         made._has_stopped, made.has_ended, made.error = self._has_stopped, self.has_ended, self.error
         made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
         return made
@@ -114,6 +124,7 @@ class Output:
             raise self.error
         if self.has_ended:
             return
+        self.stop_ahead()
         if token in self._ordinary and self.matcher.is_sentence:
             self.has_ended = self._has_stopped = True
             return
@@ -134,6 +145,7 @@ class Output:
         """How many of the tokens could be appended; tokens after the end are none."""
         if self.has_ended or self.error is not None:
             return 0
+        self.stop_ahead()
         if not self._ordinary:
             return self.matcher.validate(tokens)
         trial = self.copy()
@@ -148,6 +160,7 @@ class Output:
 
     def rollback(self, n: int) -> None:
         """Takes back the last `n` tokens that were accepted."""
+        self.stop_ahead()
         self.error = None
         if n > 0 and self._has_stopped:
             self._has_stopped = False
@@ -159,6 +172,7 @@ class Output:
 
     def reset(self) -> None:
         """Takes all tokens back."""
+        self.stop_ahead()
         self.error = None
         self.has_ended = self._has_stopped = False
         self.n_tokens = 0
@@ -166,6 +180,7 @@ class Output:
 
     def go_to(self, tokens: list[int]) -> None:
         """Makes the output have exactly these tokens."""
+        self.stop_ahead()
         self.error = None
         self._has_stopped = False
         try:
@@ -179,6 +194,7 @@ class Output:
 
         Where there is no mask, only stop tokens are allowed: one request fails, and not the batch.
         """
+        self.stop_ahead()
         closes = self.closes
         try:
             if self.limit is None or not closes:
@@ -190,12 +206,20 @@ class Output:
         else:
             if closes or self._ordinary:
                 self._correct(array, row)
+        if self._ahead is not None:
+            self._ahead.begin([self])
+
+    def stop_ahead(self) -> None:
+        """Called before anything is done with the matcher: it does not wait for masks that nobody asked for."""
+        if self._ahead is not None:
+            self._ahead.stop(self)
 
     @staticmethod
     def fill_all(outputs: Sequence[Output], array: Any, buffer: MaskBuffer, rows: Sequence[int]) -> None:
         """The masks of many outputs, as `fill`; those that have to be computed on several threads."""
         together: list[tuple[Output, int]] = []
         for output, row in zip(outputs, rows):
+            output.stop_ahead()
             if output.closes:
                 output.fill(array, buffer, row)
             else:
@@ -211,6 +235,13 @@ class Output:
                 output.fail(array, row, error)
             else:
                 raise error
+        # Those of one service, mostly.
+        by_service: dict[WorkAhead, list[Output]] = {}
+        for output, _ in together:
+            if output._ahead is not None:
+                by_service.setdefault(output._ahead, []).append(output)
+        for ahead, begun in by_service.items():
+            ahead.begin(begun)
 
     def _correct(self, array: Any, row: int) -> None:
         """Makes stop tokens with bytes what they are in a mask that was just filled, and sees to it that some

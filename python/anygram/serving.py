@@ -30,6 +30,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal, NamedTuple, cast
 
 from anygram import _likely
+from anygram._ahead import WorkAhead
 from anygram._errors import AnygramError, Cancelled, GrammarError, LimitError, RefusedError
 from anygram._metrics import Histogram, Metrics
 from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, TablesBound, Vocabulary
@@ -76,6 +77,7 @@ SERVER_OPTIONS: Mapping[str, str] = {
     "error_texts": "error_texts",
     "metrics_file": "metrics_file",
     "prepared_masks": "prepared_masks",
+    "work_ahead": "work_ahead",
 }
 """What the configuration of an engine calls the options of the service."""
 
@@ -181,6 +183,8 @@ class CompileService:
         error_texts: whether errors show parts of grammars and outputs.
         prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first
             steps of outputs compute them.
+        work_ahead: the most masks that are computed ahead for an output while the model computes, on a thread
+            of a low priority; with 0 none are. Of use where grammars are new and a core has time for it.
         metrics_file: a file to which the statistics are written every ten seconds while requests come, in
             Prometheus' text format.
 
@@ -201,6 +205,7 @@ class CompileService:
         threads: int | None = None,
         error_texts: bool = False,
         prepared_masks: int = 512,
+        work_ahead: int = 0,
         metrics_file: str | os.PathLike[str] | None = None,
     ) -> None:
         bounds: dict[str, Any] = {
@@ -210,6 +215,7 @@ class CompileService:
             "max_source_bytes": max_source_bytes,
             "threads": threads or 0,
             "prepared_masks": prepared_masks,
+            "work_ahead": work_ahead,
         }
         for name, bound in bounds.items():
             if type(bound) is not int or bound < 0:
@@ -227,6 +233,8 @@ class CompileService:
         self.error_texts = error_texts
         self.prepared_masks = prepared_masks
         self.mask_times = MaskTimes()
+        self.ahead = WorkAhead(self.mask_times, work_ahead, _stand_back) if work_ahead else None
+        """What computes masks ahead, for `Output`."""
         self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._metrics_file = metrics_file
         self._fingerprint = vocabulary.fingerprint
@@ -330,6 +338,8 @@ class CompileService:
             executor = self._executor
         for work in works:
             work.cancel.cancel()
+        if self.ahead is not None:
+            self.ahead.close()
         if executor is not None and executor[0] == os.getpid():
             executor[1].shutdown(wait=False, cancel_futures=False)
 
@@ -362,6 +372,7 @@ class CompileService:
             "masks_looked_up": self.mask_times.looked_up,
             "masks_computed": self.mask_times.computed,
             "masks_failed": self.mask_times.failed,
+            "masks_ahead": 0 if self.ahead is None else self.ahead.n_masks,
         }
 
     def prometheus(self, labels: Mapping[str, str] | None = None) -> str:
@@ -385,7 +396,7 @@ class CompileService:
         page.histogram("compile_seconds", "Time to compile a grammar.", compile_times)
         mask_times = Histogram(times.ends, times.counts, times.seconds)
         page.histogram("mask_seconds", "Time to look a mask up or to compute it.", mask_times)
-        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed", "prepared")}
+        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed", "prepared", "ahead")}
         page.counter("masks", "Masks by how they were made.", masks, "made")
         given_up = {"tables": stats["tables_evicted"], "constraints": stats["evicted"]}
         page.counter("evictions", "What was given up to stay within the bounds.", given_up, "what")
@@ -469,6 +480,8 @@ class CompileService:
         self._n_waiting = 0
         self._watches = self._sweeps = False
         self._sweeping = threading.Lock()
+        if self.ahead is not None:
+            self.ahead.in_child()
 
     def _run(self, job: Callable[[], None]) -> None:
         process = os.getpid()

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from anygram._ahead import WorkAhead
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, apply_mask
 from anygram._serving import Output, Tell, check_budget, vocabulary_of
@@ -147,8 +148,9 @@ class Grammar:
         stops: Iterable[int],
         tell: Tell | None = None,
         tick: Callable[[], None] | None = None,
+        ahead: WorkAhead | None = None,
     ) -> None:
-        self._begin(Output(constraint, stops, tell, tick))
+        self._begin(Output(constraint, stops, tell, tick, ahead))
 
     def _begin(self, output: Output) -> None:
         self.output = output
@@ -224,6 +226,7 @@ class Grammar:
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
         """The text that every continuation begins with, if there is any; as text, since the tokens that a
         model would write it with go over its end."""
+        self.output.stop_ahead()
         text = self.output.matcher.forced().bytes.decode(errors="ignore")
         return ([], text) if text else None
 
@@ -343,7 +346,7 @@ class Backend:
             compiled = self.service.get(kind, source) if waiting is None else waiting.result()
             texts = compiled.asked.get("error_texts")
             tell: Tell = lambda error: self.service.error_of(error, texts=texts)  # noqa: E731
-            grammar = self.grammar(compiled.constraint, self.stops, tell, self.service.tick)
+            grammar = self.grammar(compiled.constraint, self.stops, tell, self.service.tick, self.service.ahead)
             if compiled.asked.get("avoid_stop") is True:
                 # SGLang does not tell a back end the stop strings of a request.
                 message = "SGLang does not tell the stop strings of a request: list them under `avoid_stop`"

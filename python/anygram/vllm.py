@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from anygram._ahead import WorkAhead
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer
 from anygram._serving import Output, Tell, check_budget, is_switched_on, vocabulary_of
@@ -144,7 +145,7 @@ class Backend:
 
     Options are those of `Compiler`, in vLLM's own configuration: `--additional-config '{"anygram": {…}}'`,
     and those of the compile service: `cache_entries`, `cache_bytes`, `max_waiting`, `max_source_bytes`,
-    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete
+    `compile_seconds`, `compile_threads`, `error_texts`, `prepared_masks`, `work_ahead`, `metrics_file`. With `close` an output is complete
     when it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left
     tokens on (a number, by default 512), or not (`false`). With `avoid_stop` no output has a stop string of its
     request in it (`true`), or one of a list. `disable_any_whitespace` and
@@ -224,6 +225,7 @@ class Backend:
             stop_token_ids,
             self.masks,
             lambda error: service.error_of(error, texts=texts),
+            service.ahead,
         )
         asked: int | None = compiled.asked.get("max_tokens")
         if asked is not None:
@@ -334,8 +336,9 @@ class Grammar:
         stop_token_ids: Iterable[int] | None = None,
         masks: Masks | None = None,
         tell: Tell | None = None,
+        ahead: WorkAhead | None = None,
     ) -> None:
-        self.output = Output(constraint, stop_token_ids, tell)
+        self.output = Output(constraint, stop_token_ids, tell, ahead=ahead)
         self._masks = Masks() if masks is None else masks
         self._request: Any = None
         self._margin = 0

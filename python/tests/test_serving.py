@@ -256,6 +256,92 @@ def test_masks_are_prepared_and_stay_what_they_are(kind: str, source: str, text:
     assert few.stats["masks_prepared"] in (1, 2)
 
 
+GRAMMAR = """
+start: statement+
+statement: NAME "=" sum ";" | "if" sum "then" statement "end"
+sum: item | sum "+" item
+item: NAME | NUMBER | "(" sum ")" | "call" NAME "(" [sum ("," sum)*] ")"
+NAME: /[a-z_]+/
+NUMBER: /[0-9]+/
+%ignore " "
+"""
+TEXT = "if (a + 17) then b = call f(a, b + 3); end total = 4 + total;"
+
+
+def test_masks_are_computed_ahead_and_stay_what_they_are() -> None:
+    """While the model computes; whatever is done with outputs meanwhile."""
+    services = [CompileService(VOCABULARY, prepared_masks=0, work_ahead=masks) for masks in (50, 0)]
+    constraints = [service.get("grammar", GRAMMAR).constraint for service in services]
+    together = [Output(constraints[0], None, ahead=services[0].ahead) for _ in range(3)]
+    plain = [Output(constraints[1], None) for _ in range(3)]
+    masks = np.zeros((2, 3, constraints[0].mask_words), np.uint32)
+    buffers = [anygram.MaskBuffer(half) for half in masks]
+    tokens = VOCABULARY.encode(TEXT)
+    drawn = random.Random(1)
+    for step, token in enumerate([*tokens, EOS]):
+        # One by one as small batches, or all at once.
+        for outputs, half, buffer in zip((together, plain), masks, buffers):
+            if step % 2:
+                Output.fill_all(outputs, half, buffer, range(3))
+            else:
+                for row, output in enumerate(outputs):
+                    output.fill(half, buffer, row)
+        assert (masks[0] == masks[1]).all(), step
+        if step < 3:
+            before = services[0].stats["masks_ahead"]
+            wait_for(lambda: services[0].stats["masks_ahead"] > before)  # noqa: B023
+        for at in range(3):
+            for output in (together[at], plain[at]):
+                if drawn.random() < 0.2 and output is together[at]:
+                    # What was taken back is there again, and drafts are looked at.
+                    assert output.validate([token]) == 1
+                    output.accept(token)
+                    output.rollback(1)
+                    output.copy().reset()
+                output.accept(token)
+    assert all(output.has_ended for output in (*together, *plain))
+    computed = [service.stats["masks_computed"] for service in services]
+    assert computed[0] < computed[1] and services[1].stats["masks_ahead"] == 0
+    assert 'made="ahead"} 0' not in services[0].prometheus()
+    for service in services:
+        service.close()
+
+
+def test_working_ahead_ends() -> None:
+    """With the service, and where all masks are looked up none are computed ahead."""
+    service = CompileService(VOCABULARY, prepared_masks=0, work_ahead=1_000_000)
+    constraint = service.get("grammar", GRAMMAR).constraint
+    masks = np.zeros((1, constraint.mask_words), np.uint32)
+    buffer = anygram.MaskBuffer(masks)
+    output = Output(constraint, None, ahead=service.ahead)
+    output.fill(masks, buffer, 0)
+    name = "anygram-ahead"
+    wait_for(lambda: any(thread.name == name for thread in threading.enumerate()))
+    # It would go on for long: it is stopped, and so are outputs that nobody asks for any more.
+    output.accept(VOCABULARY.encode("i")[0])
+    service.close()
+    wait_for(lambda: all(thread.name != name for thread in threading.enumerate()))
+    with pytest.raises(anygram.AnygramError, match="work_ahead is -1"):
+        CompileService(VOCABULARY, work_ahead=-1)
+    known = CompileService(VOCABULARY, prepared_masks=0, work_ahead=10)
+    constraint = known.get("regex", "(ab)*").constraint
+    for _ in range(3):
+        warming = constraint.matcher()
+        warming.mask()
+        warming.advance_text("ab")
+        warming.mask()
+    output = Output(constraint, None, ahead=known.ahead)
+    output.fill(masks, buffer, 0)
+    assert output.n_new > 0  # it was the first since masks were computed
+    for _ in range(6):
+        output.accept(VOCABULARY.encode("a")[0])
+        output.fill(masks, buffer, 0)
+        output.accept(VOCABULARY.encode("b")[0])
+        output.fill(masks, buffer, 0)
+    assert output.n_new == 0
+    known.close()
+
+
 HOSTILE: list[Any] = [
     {"$ref": "#"},
     {"allOf": [{"$ref": "#"}, {"$ref": "#/allOf/0"}], "anyOf": [{"$ref": "#"}]},

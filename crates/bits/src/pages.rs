@@ -1,8 +1,8 @@
 //! Lists that grow page by page.
 //!
-//! A list that doubles copies all that it has: milliseconds where there are millions of entries, in the middle
-//! of some token mask. And a slice of its own for each of a million entries takes as long to be dropped as it
-//! took to be made. Here what is there stays where it is, and few allocations have it all.
+//! A list that doubles copies all that it has: milliseconds where there are millions of entries, in the
+//! middle of some token mask. And a slice of its own for each of a million entries takes as long to be
+//! dropped as it took to be made. Here what is there stays where it is, and few allocations have it all.
 
 use std::ops::{Index, IndexMut};
 
@@ -43,8 +43,8 @@ impl<T> Pages<T> {
         at
     }
 
-    /// Drops some of the last entries; says whether any are left. For a list that is not asked any more, to be
-    /// dropped piece by piece.
+    /// Drops some of the last entries; says whether any are left. For a list that is not asked any more, to
+    /// be dropped piece by piece.
     pub fn drop_part(&mut self) -> bool {
         if let Some(last) = self.0.last_mut() {
             last.truncate(last.len().saturating_sub(PART));

@@ -23,8 +23,8 @@ pub(crate) struct Epoch {
 /// What is left of an epoch.
 pub(crate) struct Former {
     pub states: Box<dyn Recognizer>,
-    /// Which lexemes outputs name beside them, by how often lexemes had begun anew. Where they did again, only
-    /// the tokens of an output tell where it is.
+    /// Which lexemes outputs name beside them, by how often lexemes had begun anew. Where they did again,
+    /// only the tokens of an output tell where it is.
     pub lexemes: u64,
     /// The states that were taken over, and to which epoch.
     pub known: FxHashMap<StateId, StateId>,
@@ -54,8 +54,8 @@ impl Epoch {
 
 /// What is not needed any more and is dropped part by part, a part at each operation.
 ///
-/// Large tables have millions of parts on the heap. Dropped at once, they keep whoever waits for a mask waiting;
-/// dropped on another thread, they keep the allocator busy, for which all others wait.
+/// Large tables have millions of parts on the heap. Dropped at once, they keep whoever waits for a mask
+/// waiting; dropped on another thread, they keep the allocator busy, for which all others wait.
 #[derive(Default)]
 pub(crate) struct Fading(Vec<Box<dyn Parts>>);
 

@@ -51,8 +51,8 @@ pub struct Limits {
     pub cache_bytes: usize,
     /// Bytes of finished masks that are kept; when more, those are dropped that were not used of late.
     pub mask_bytes: usize,
-    /// Parse items in shared tables, beside those that outputs stand on; when there are more, the tables begin
-    /// new parser states, to which outputs move over one by one.
+    /// Parse items in shared tables, beside those that outputs stand on; when there are more, the tables
+    /// begin new parser states, to which outputs move over one by one.
     pub shared_items: usize,
     /// Values of schemas within a grammar that a text may be within at once, in one reading or another, where
     /// what may not be repeated in them has to be remembered.

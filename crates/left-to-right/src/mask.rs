@@ -53,8 +53,8 @@ const FEW_NODES: usize = 1_000;
 /// apart by how much may follow, and the automata that are alive, by number, or [`where_most_bytes_lead`].
 type Start = (bool, SmallVec<[u32; 4]>);
 
-/// The state that most bytes lead to, of those that lead anywhere, and whether a piece begins: a name that may
-/// still become one keyword differs little from one that may become another.
+/// The state that most bytes lead to, of those that lead anywhere, and whether a piece begins: a name that
+/// may still become one keyword differs little from one that may become another.
 fn where_most_bytes_lead(union: &Union, state: State) -> SmallVec<[u32; 4]> {
     let next = (0..=u8::MAX).map(|byte| union.step(state, union.class(byte)));
     let mut next: Vec<State> = next.filter(|&next| next != DEAD).collect();

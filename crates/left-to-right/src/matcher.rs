@@ -437,10 +437,10 @@ impl Matcher {
         })
     }
 
-    /// Rolls back the last `n` tokens; EOS counts as one. Cost: of more than a few tokens, that of reading some
-    /// of those before them again, at most as many as the text is shorter now than it has been; and where keys
-    /// or items have to differ, the bytes of up to 32 tokens more, or as many again. If that fails, for a
-    /// limit, nothing has changed.
+    /// Rolls back the last `n` tokens; EOS counts as one. Cost: of more than a few tokens, that of reading
+    /// some of those before them again, at most as many as the text is shorter now than it has been; and
+    /// where keys or items have to differ, the bytes of up to 32 tokens more, or as many again. If that
+    /// fails, for a limit, nothing has changed.
     pub fn rollback(&mut self, n: usize) -> Result<(), MatchError> {
         let present = self.tokens.len();
         let left = present.checked_sub(n).ok_or(MatchError::RollbackTooFar { asked: n, present })?;

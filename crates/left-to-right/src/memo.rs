@@ -12,9 +12,9 @@
 //! for a mask that is new mostly has new reasons for few of its tokens. Where the mask had tokens already,
 //! what is kept says so.
 //!
-//! Two generations are kept. When the younger has half of the bytes that are allowed, it is the older one, and
-//! what was the older is dropped; what is found in the older moves to the younger. So what outputs use stays,
-//! and no mask waits until all others are dropped.
+//! Two generations are kept. When the younger has half of the bytes that are allowed, it is the older one,
+//! and what was the older is dropped; what is found in the older moves to the younger. So what outputs use
+//! stays, and no mask waits until all others are dropped.
 //!
 //! The states that were looked into are noted while a mask is computed (`Stepper::begin_trace`); those made
 //! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does

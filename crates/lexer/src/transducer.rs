@@ -443,8 +443,8 @@ impl Transducer {
     }
 
     /// Whether the lexeme is a boundary from which each terminal can be spelled in as many bytes as suffice
-    /// from everywhere ([`bytes_from_everywhere`](crate::boundary::Boundaries::bytes_from_everywhere)), and so
-    /// on behind it.
+    /// from everywhere ([`bytes_from_everywhere`](crate::boundary::Boundaries::bytes_from_everywhere)), and
+    /// so on behind it.
     pub fn is_sure(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
         let Key { obligations, .. } = self.lexemes[lexeme.index()].key;
         let union = &lexing.lexicon.union;

@@ -1,5 +1,5 @@
-//! Outputs on tables that begin new parser states all the time, where keys and items are remembered: masks and
-//! refusals are those of outputs that each have tables of their own.
+//! Outputs on tables that begin new parser states all the time, where keys and items are remembered: masks
+//! and refusals are those of outputs that each have tables of their own.
 
 use anygram_bits::Random;
 use anygram_json_schema::Options;

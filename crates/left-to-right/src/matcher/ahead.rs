@@ -28,11 +28,11 @@ impl Matcher {
     /// nothing else to do while the model computes: when the output comes there, its mask is looked up.
     /// Returns how many situations were looked at, at most `most`.
     ///
-    /// Masks are the same with and without, and the output itself stays as it is. What is likely is guessed by
-    /// the ids of tokens, so this helps where much is new, and then with some of it. It ends soon after it is
-    /// cancelled, also in the middle of a mask: outputs on the same tables wait for it until then. A situation
-    /// in which a limit is hit is left out, for its own mask says so if an output comes there. Cost: for each
-    /// situation a mask, and a fork of the output.
+    /// Masks are the same with and without, and the output itself stays as it is. What is likely is guessed
+    /// by the ids of tokens, so this helps where much is new, and then with some of it. It ends soon after it
+    /// is cancelled, also in the middle of a mask: outputs on the same tables wait for it until then. A
+    /// situation in which a limit is hit is left out, for its own mask says so if an output comes there.
+    /// Cost: for each situation a mask, and a fork of the output.
     ///
     /// ```
     /// # use std::sync::Arc;

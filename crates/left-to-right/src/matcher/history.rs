@@ -1,8 +1,8 @@
 //! The positions of an output that are kept.
 //!
 //! Tokens are four bytes each, positions ten times as much, and hardly any of them is asked for again. So the
-//! last few are kept, and of those before one for each doubling of the distance. Whoever goes back to one that
-//! is not kept reads tokens again, at most as many as the text is shorter now than it has been. What is
+//! last few are kept, and of those before one for each doubling of the distance. Whoever goes back to one
+//! that is not kept reads tokens again, at most as many as the text is shorter now than it has been. What is
 //! recalled of a text takes more than its readings, and follows from its bytes alone, mostly: where it does
 //! only every 32nd position keeps it. Memory: O(log n) positions, and what is recalled at O(log(n / 32)).
 

@@ -1,8 +1,8 @@
 //! What outlives the states of an engine: what they look like, and states that another engine adopts.
 //!
-//! Tables that are full begin with a new engine over the same grammar. What was found out about states holds of
-//! all that look alike, so the numbers of their *shapes* go on in it; and a state that is still needed is made
-//! again there, with those in which its items began.
+//! Tables that are full begin with a new engine over the same grammar. What was found out about states holds
+//! of all that look alike, so the numbers of their *shapes* go on in it; and a state that is still needed is
+//! made again there, with those in which its items began.
 
 use anygram_bits::{Pages, SliceId};
 use rustc_hash::FxHashMap;
