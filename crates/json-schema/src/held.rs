@@ -203,7 +203,7 @@ pub struct Members {
 
 impl Members {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 

@@ -24,7 +24,9 @@
 //! - What is left of a rule in a state of its automaton weighs the sum of its parts
 //!   ([`RuleAutomaton::least`](anygram_grammar::automata::RuleAutomaton::least)), each at its least cost from
 //!   wherever tokens may begin: of an object each member with the comma behind it, whose tokens rarely
-//!   begin before it. So no states are gone through, and the order of keys does not matter.
+//!   begin before it. So its states are gone through no further than a token, and the order of keys does not
+//!   matter. As far as that they are: of a text in many arrays each may end within a token, but no token ends
+//!   many.
 //! - Where a terminal's automaton would have to be followed far, its piece is taken to end anywhere after one
 //!   more token (`Single::Given`).
 //!
@@ -49,6 +51,7 @@ use anygram_recognizer::{Begun, Left, Recognizer, StateId};
 use anygram_vocab::TokenTrie;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use automata::NEAR;
 pub use leftovers::Subtrees;
 use leftovers::{Known, Reached};
 use pieces::{Automaton, Walked};
@@ -69,6 +72,15 @@ index_type!(
 
 /// A cost that no number of tokens pays.
 pub const NEVER: u32 = u32::MAX;
+
+/// What a rest begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum First {
+    /// A symbol, and what comes behind it.
+    Symbol(Symbol, Rest),
+    /// What an automaton gives from a state on, with [`NEAR`] tokens at most.
+    Automaton(usize, u32),
+}
 
 /// What is to be read along a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -104,8 +116,8 @@ pub struct Costs {
     reads: FxHashMap<(TerminalId, Leftover), Reached>,
     skips: FxHashMap<Leftover, Reached>,
     reads_after_skips: FxHashMap<(TerminalId, Leftover), Reached>,
-    rests: Vec<(Symbol, Rest)>,
-    rest_ids: FxHashMap<(Symbol, Rest), Rest>,
+    rests: Vec<First>,
+    rest_ids: FxHashMap<First, Rest>,
     /// Of each nonterminal its rules.
     rules: Vec<Vec<Rest>>,
     /// By what is read (a nonterminal, or beyond those a rest) and from where.
@@ -156,7 +168,7 @@ impl Costs {
             skips: FxHashMap::default(),
             reads_after_skips: FxHashMap::default(),
             // The empty rest has no symbol; its entry is never looked at.
-            rests: vec![(Symbol::Nonterminal(cfg.start), Rest::EMPTY)],
+            rests: vec![First::Symbol(Symbol::Nonterminal(cfg.start), Rest::EMPTY)],
             rest_ids: FxHashMap::default(),
             rules: vec![Vec::new(); cfg.n_nonterminals],
             task_ids: FxHashMap::default(),
@@ -344,6 +356,12 @@ impl Costs {
                         Some(state) => self.weight(lexing, trie, (automaton, state), work)?,
                         None => 0,
                     };
+                    let near = state.filter(|_| weight <= NEAR);
+                    if let Some(state) = near {
+                        let task = self.automaton_task((automaton, state), from);
+                        self.ask(lexing, trie, (task, cost), (path, begun), work)?;
+                    }
+                    let weight = if near.is_some() { NEAR + 1 } else { weight };
                     for (to, more) in self.behind_automaton(trie, (from, weight)) {
                         let lower = self.begun.get(&(begun, to)).copied().unwrap_or(0);
                         path.push((begun, to), cost.saturating_add(more), lower);
@@ -352,14 +370,27 @@ impl Costs {
                 }
             };
             let task = self.task(Err(rest), from);
-            self.raise(task, path.bound - cost, work)?;
-            self.settle(lexing, trie, work)?;
-            path.tasks.push(task);
-            for &(to, more) in &self.tasks[task.index()].ends {
-                work.spend(1)?;
-                let lower = self.begun.get(&(begun, to)).copied().unwrap_or(0);
-                path.push((begun, to), cost + more, lower);
-            }
+            self.ask(lexing, trie, (task, cost), (path, begun), work)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on from where a task leads that begins at a cost.
+    fn ask(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        (task, cost): (Task, u32),
+        (path, begun): (&mut Path, Begun),
+        work: &mut Work,
+    ) -> Result<(), Stopped> {
+        self.raise(task, path.bound - cost, work)?;
+        self.settle(lexing, trie, work)?;
+        path.tasks.push(task);
+        for &(to, more) in &self.tasks[task.index()].ends {
+            work.spend(1)?;
+            let lower = self.begun.get(&(begun, to)).copied().unwrap_or(0);
+            path.push((begun, to), cost + more, lower);
         }
         Ok(())
     }

@@ -5,10 +5,14 @@ use anygram_grammar::ir::{NonterminalId, Symbol};
 use anygram_lexer::transducer::Lexing;
 use anygram_vocab::TokenTrie;
 
-use super::{Costs, Leftover, Task};
+use super::{Costs, First, Leftover, Rest, Task};
 
 /// Rounds in which it is found what automata that give rules weigh: one more than they are nested.
 pub(super) const ROUNDS: usize = 12;
+
+/// Up to this cost it is found out where what automata give leads. With one more token it may end anywhere:
+/// then none of a chain of arrays that end is cheaper than where a token ends as many as it can.
+pub(super) const NEAR: u32 = 1;
 
 /// Costs of a part of what an automaton gives that are told apart.
 pub(super) const DEAREST: u32 = 2_000;
@@ -107,6 +111,60 @@ impl Costs {
     pub(super) fn weight_of(&self, nonterminal: NonterminalId) -> Option<u32> {
         let automaton = (*self.automaton_of.get(nonterminal.index())?)?;
         Some(self.weights.get(automaton).copied().unwrap_or(0))
+    }
+
+    /// Where what an automaton gives from a state on leads with [`NEAR`] tokens at most.
+    pub(super) fn automaton_task(&mut self, (automaton, state): (usize, u32), from: Leftover) -> Task {
+        let rest = self.rest_of(First::Automaton(automaton, state));
+        self.task_within(Err(rest), from, Some(NEAR))
+    }
+
+    /// The same of a nonterminal that an automaton gives, if it weighs no more.
+    pub(super) fn near_part(
+        &mut self,
+        lexing: &Lexing,
+        (nonterminal, weight): (NonterminalId, u32),
+        from: Leftover,
+    ) -> Option<Task> {
+        let automaton = (*self.automaton_of.get(nonterminal.index())?).filter(|_| weight <= NEAR)?;
+        let start = lexing.cfg.automata[automaton].automaton.start();
+        Some(self.automaton_task((automaton, start), from))
+    }
+
+    /// Goes on with what an automaton gives from a state on, at a leftover and a cost.
+    pub(super) fn step_automaton(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        (automaton, state): (usize, u32),
+        (task, from, cost): (Task, Leftover, u32),
+        work: &mut Work,
+    ) -> Result<(), Stopped> {
+        let of = &lexing.cfg.automata[automaton];
+        if of.automaton.accepts(state) {
+            self.reach(task, Rest::EMPTY, from, cost);
+        }
+        if from == Leftover::NONE && cost >= NEAR {
+            return Ok(());
+        }
+        let symbols = of.automaton.symbols(state);
+        work.spend(symbols.len())?;
+        for &number in symbols.iter() {
+            match (of.symbols.get(number as usize), of.automaton.step(state, number)) {
+                (Some(&symbol), Ok(next)) => {
+                    let next = self.rest_of(First::Automaton(automaton, next));
+                    let rest = self.rest_of(First::Symbol(symbol, next));
+                    self.reach(task, rest, from, cost);
+                }
+                // Of more states nothing is known: they may end anywhere.
+                _ => {
+                    for (to, more) in self.behind_automaton(trie, (from, 0)) {
+                        self.reach(task, Rest::EMPTY, to, cost + more);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where something of such a weight leads that an automaton gives: it may end anywhere.

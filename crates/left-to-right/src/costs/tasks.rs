@@ -9,7 +9,8 @@ use anygram_lexer::transducer::Lexing;
 use anygram_vocab::TokenTrie;
 use rustc_hash::FxHashSet;
 
-use super::{Costs, Leftover, Rest, Task};
+use super::automata::NEAR;
+use super::{Costs, First, Leftover, Rest, Task};
 
 impl Rest {
     pub(super) const EMPTY: Self = Self(0);
@@ -20,6 +21,8 @@ impl Rest {
 pub(super) struct Progress {
     /// Somebody asks for its ends up to this cost.
     level: u32,
+    /// What costs more is not looked for; `None` if everything is.
+    most: Option<u32>,
     /// What costs more: `(cost, what is left to read, where)`.
     aside: BinaryHeap<Reverse<(u32, Rest, Leftover)>>,
     /// The tasks that it consists of, with the cost before each.
@@ -39,17 +42,24 @@ impl Progress {
 
 impl Costs {
     pub(super) fn rest(&mut self, symbols: &[Symbol]) -> Rest {
-        symbols.iter().rev().fold(Rest::EMPTY, |next, &symbol| {
-            let fresh = Rest::new(self.rests.len());
-            let rests = &mut self.rests;
-            *self.rest_ids.entry((symbol, next)).or_insert_with(|| {
-                rests.push((symbol, next));
-                fresh
-            })
+        symbols.iter().rev().fold(Rest::EMPTY, |next, &symbol| self.rest_of(First::Symbol(symbol, next)))
+    }
+
+    pub(super) fn rest_of(&mut self, first: First) -> Rest {
+        let fresh = Rest::new(self.rests.len());
+        let rests = &mut self.rests;
+        *self.rest_ids.entry(first).or_insert_with(|| {
+            rests.push(first);
+            fresh
         })
     }
 
     pub(super) fn task(&mut self, what: Result<u32, Rest>, from: Leftover) -> Task {
+        self.task_within(what, from, None)
+    }
+
+    /// The same, of which nothing is asked that costs more than `most`.
+    pub(super) fn task_within(&mut self, what: Result<u32, Rest>, from: Leftover, most: Option<u32>) -> Task {
         let n_nonterminals = self.rules.len() as u32;
         let key = (what.unwrap_or_else(|rest| n_nonterminals + rest.0), from);
         if let Some(&known) = self.task_ids.get(&key) {
@@ -57,7 +67,7 @@ impl Costs {
         }
         let task = Task::new(self.tasks.len());
         self.task_ids.insert(key, task);
-        self.tasks.push(Progress::default());
+        self.tasks.push(Progress { most, ..Progress::default() });
         match what {
             Ok(nonterminal) => {
                 let rules = &self.rules[nonterminal as usize];
@@ -74,6 +84,7 @@ impl Costs {
         while let Some((task, level)) = asked.pop() {
             let progress = &mut self.tasks[task.index()];
             work.spend(1)?;
+            let level = progress.most.map_or(level, |most| most.min(level));
             if level <= progress.level {
                 continue;
             }
@@ -113,6 +124,9 @@ impl Costs {
 
     pub(super) fn reach(&mut self, task: Task, rest: Rest, to: Leftover, cost: u32) {
         let progress = &mut self.tasks[task.index()];
+        if progress.most.is_some_and(|most| cost > most) {
+            return;
+        }
         if cost <= progress.level {
             self.agenda.push(Reverse((cost, task, rest, to)));
         } else {
@@ -154,7 +168,13 @@ impl Costs {
                 }
                 continue;
             }
-            let (symbol, next) = self.rests[rest.index()];
+            let (symbol, next) = match self.rests[rest.index()] {
+                First::Symbol(symbol, next) => (symbol, next),
+                First::Automaton(automaton, state) => {
+                    self.step_automaton(lexing, trie, (automaton, state), (task, leftover, cost), work)?;
+                    continue;
+                }
+            };
             match symbol {
                 Symbol::Terminal(terminal) => {
                     let read = self.read_after_skips(lexing, trie, terminal, leftover, work)?;
@@ -162,24 +182,38 @@ impl Costs {
                     read.iter().for_each(|&(to, more)| self.reach(task, next, to, cost + more));
                 }
                 Symbol::Nonterminal(nonterminal) if self.weight_of(nonterminal).is_some() => {
-                    let weight = self.weight_of(nonterminal).unwrap_or(0);
+                    let mut weight = self.weight_of(nonterminal).unwrap_or(0);
+                    if let Some(part) = self.near_part(lexing, (nonterminal, weight), leftover) {
+                        weight = NEAR + 1;
+                        self.wait_for(part, (task, next, cost), work)?;
+                    }
                     for (to, more) in self.behind_automaton(trie, (leftover, weight)) {
                         self.reach(task, next, to, cost.saturating_add(more));
                     }
                 }
                 Symbol::Nonterminal(nonterminal) => {
                     let part = self.task(Ok(nonterminal.0), leftover);
-                    let level = self.tasks[task.index()].level;
-                    self.tasks[task.index()].parts.push((part, cost));
-                    self.raise(part, level - cost, work)?;
-                    self.tasks[part.index()].waiting.push((task, next, cost));
-                    work.spend(self.tasks[part.index()].ends.len())?;
-                    for at in 0..self.tasks[part.index()].ends.len() {
-                        let (to, more) = self.tasks[part.index()].ends[at];
-                        self.reach(task, next, to, cost + more);
-                    }
+                    self.wait_for(part, (task, next, cost), work)?;
                 }
             }
+        }
+        Ok(())
+    }
+    /// A task goes on with a rest behind a part of it that begins at a cost.
+    fn wait_for(
+        &mut self,
+        part: Task,
+        (task, next, cost): (Task, Rest, u32),
+        work: &mut Work,
+    ) -> Result<(), Stopped> {
+        let level = self.tasks[task.index()].level;
+        self.tasks[task.index()].parts.push((part, cost));
+        self.raise(part, level - cost, work)?;
+        self.tasks[part.index()].waiting.push((task, next, cost));
+        work.spend(self.tasks[part.index()].ends.len())?;
+        for at in 0..self.tasks[part.index()].ends.len() {
+            let (to, more) = self.tasks[part.index()].ends[at];
+            self.reach(task, next, to, cost + more);
         }
         Ok(())
     }
