@@ -137,6 +137,8 @@ pub struct Costs {
     /// What automata weigh at least, from their starts on; empty until it was asked for. From states on, and
     /// parts of what they give.
     weights: Vec<u32>,
+    /// Whether they are being found out: all then is what is known of them so far.
+    is_weighing: bool,
     state_weights: FxHashMap<(usize, u32), u32>,
     part_weights: FxHashMap<Rest, u32>,
 }
@@ -180,6 +182,7 @@ impl Costs {
             begun: FxHashMap::default(),
             automaton_of: if cfg.automata.is_empty() { Vec::new() } else { vec![None; cfg.n_nonterminals] },
             weights: Vec::new(),
+            is_weighing: false,
             state_weights: FxHashMap::default(),
             part_weights: FxHashMap::default(),
         };
@@ -356,7 +359,7 @@ impl Costs {
                         Some(state) => self.weight(lexing, trie, (automaton, state), work)?,
                         None => 0,
                     };
-                    let near = state.filter(|_| weight <= NEAR);
+                    let near = state.filter(|_| weight == 0);
                     if let Some(state) = near {
                         let task = self.automaton_task((automaton, state), from);
                         self.ask(lexing, trie, (task, cost), (path, begun), work)?;

@@ -10,7 +10,7 @@ use anygram_grammar::lark::{LarkOptions, parse_with_schemas};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::pieces::Escapes;
 use anygram_json_schema::{Options, embedded, grammar};
-use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
+use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits, Matcher};
 use anygram_schema_oracle::generate::Generator;
 use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 
@@ -512,4 +512,44 @@ fn budgets_know_what_was_written_within_other_texts() {
         }
     }
     assert!(n_compared > 1_000, "{n_compared}");
+}
+
+/// Many arrays and objects are open, and the budget is about what their ends take: it takes few steps to find
+/// out which tokens are within it.
+#[test]
+fn budgets_of_nested_texts() {
+    let limits = Limits { cost_steps: 10_000_000, ..Limits::default() };
+    for (schema, open, depth, least) in [
+        // Two are ended by a token.
+        ("{}", "[", 60, 30),
+        (r#"{"uniqueItems":true}"#, "[", 41, 21),
+        // One by a token, the first with a value.
+        ("{}", "{\"a\":", 30, 30),
+        (
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","required":["a"],"properties":{"a":{"type":"array",
+            "items":{"$ref":"#/$defs/a"}}},"additionalProperties":false}}}"##,
+            "{\"a\":[",
+            20,
+            40,
+        ),
+    ] {
+        let grammar = grammar(schema, &Options { whitespace: Whitespace::Compact, ..Options::default() });
+        let language =
+            Language::new(grammar.unwrap(), &LanguageOptions { limits, ..LanguageOptions::default() });
+        let constraint = Constraint::new(Arc::new(language.unwrap()), vocabulary(false)).unwrap();
+        let mut matcher = constraint.matcher().unwrap();
+        matcher.advance_text(open.repeat(depth)).unwrap();
+        assert_eq!(matcher.minimum_tokens(1_000).unwrap(), Some(least), "{schema}");
+        for budget in [1, least / 2, least - 1, least, least + 1, least + 2] {
+            let mask = matcher.mask_with_budget(budget).unwrap();
+            let all = matcher.mask().unwrap();
+            for token in allowed(&matcher, &all) {
+                let mut next = matcher.fork();
+                next.advance(token).unwrap();
+                let fits = next.minimum_tokens(budget - 1).unwrap().is_some();
+                assert_eq!(mask.contains(token), fits, "{schema}: {budget}, {token:?}");
+            }
+            assert_eq!(mask.is_empty(), budget < least, "{schema}: {budget}");
+        }
+    }
 }

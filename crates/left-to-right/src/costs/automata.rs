@@ -14,6 +14,10 @@ pub(super) const ROUNDS: usize = 12;
 /// then none of a chain of arrays that end is cheaper than where a token ends as many as it can.
 pub(super) const NEAR: u32 = 1;
 
+/// Where more symbols than this may come, they are not gone through: most are keys, and to read each takes a
+/// walk of tokens.
+const FEW_SYMBOLS: usize = 32;
+
 /// Costs of a part of what an automaton gives that are told apart.
 pub(super) const DEAREST: u32 = 2_000;
 
@@ -26,10 +30,18 @@ impl Costs {
         trie: &TokenTrie,
         work: &mut Work,
     ) -> Result<(), Stopped> {
-        let automata = &lexing.cfg.automata;
-        if self.weights.len() == automata.len() {
+        if self.weights.len() == lexing.cfg.automata.len() {
             return Ok(());
         }
+        self.is_weighing = true;
+        let weighed = self.find_weights(lexing, trie, work);
+        self.is_weighing = false;
+        self.clear();
+        weighed.inspect_err(|_| self.weights.clear())
+    }
+
+    fn find_weights(&mut self, lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<(), Stopped> {
+        let automata = &lexing.cfg.automata;
         let mut weights = vec![0; automata.len()];
         for _ in 0..ROUNDS {
             self.clear();
@@ -38,8 +50,7 @@ impl Costs {
             self.part_weights.clear();
             for (at, automaton) in automata.iter().enumerate() {
                 let start = automaton.automaton.start();
-                let weight = self.weight(lexing, trie, (at, start), work);
-                weights[at] = weight.inspect_err(|_| self.weights.clear())?;
+                weights[at] = self.weight(lexing, trie, (at, start), work)?;
             }
             if weights == self.weights {
                 break;
@@ -119,14 +130,17 @@ impl Costs {
         self.task_within(Err(rest), from, Some(NEAR))
     }
 
-    /// The same of a nonterminal that an automaton gives, if it weighs no more.
+    /// The same of a nonterminal that an automaton gives, if it weighs nothing.
     pub(super) fn near_part(
         &mut self,
         lexing: &Lexing,
         (nonterminal, weight): (NonterminalId, u32),
         from: Leftover,
     ) -> Option<Task> {
-        let automaton = (*self.automaton_of.get(nonterminal.index())?).filter(|_| weight <= NEAR)?;
+        let automaton = (*self.automaton_of.get(nonterminal.index())?)?;
+        if weight > 0 || self.is_weighing {
+            return None;
+        }
         let start = lexing.cfg.automata[automaton].automaton.start();
         Some(self.automaton_task((automaton, start), from))
     }
@@ -149,20 +163,22 @@ impl Costs {
         }
         let symbols = of.automaton.symbols(state);
         work.spend(symbols.len())?;
-        for &number in symbols.iter() {
-            match (of.symbols.get(number as usize), of.automaton.step(state, number)) {
-                (Some(&symbol), Ok(next)) => {
-                    let next = self.rest_of(First::Automaton(automaton, next));
-                    let rest = self.rest_of(First::Symbol(symbol, next));
-                    self.reach(task, rest, from, cost);
-                }
-                // Of more states nothing is known: they may end anywhere.
-                _ => {
-                    for (to, more) in self.behind_automaton(trie, (from, 0)) {
-                        self.reach(task, Rest::EMPTY, to, cost + more);
-                    }
-                }
+        let step =
+            |&number: &u32| Some((*of.symbols.get(number as usize)?, of.automaton.step(state, number).ok()?));
+        let are_few = symbols.len() <= FEW_SYMBOLS;
+        // None of them if the automaton has no room for more states.
+        let all: Option<Vec<(Symbol, u32)>> = if are_few { symbols.iter().map(step).collect() } else { None };
+        let Some(all) = all else {
+            // They may end anywhere.
+            for (to, more) in self.behind_automaton(trie, (from, 0)) {
+                self.reach(task, Rest::EMPTY, to, cost + more);
             }
+            return Ok(());
+        };
+        for (symbol, next) in all {
+            let next = self.rest_of(First::Automaton(automaton, next));
+            let rest = self.rest_of(First::Symbol(symbol, next));
+            self.reach(task, rest, from, cost);
         }
         Ok(())
     }
