@@ -526,8 +526,8 @@ fn budgets_of_nested_texts() {
         // One by a token, the first with a value.
         ("{}", "{\"a\":", 30, 30),
         (
-            r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","required":["a"],"additionalProperties":false,
-                "properties":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}}}"##,
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","required":["a"],
+                "additionalProperties":false,"properties":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}}}"##,
             "{\"a\":[",
             20,
             40,
