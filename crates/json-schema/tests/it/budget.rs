@@ -527,7 +527,8 @@ fn budgets_of_nested_texts() {
         ("{}", "{\"a\":", 30, 30),
         (
             r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","required":["a"],
-                "additionalProperties":false,"properties":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}}}"##,
+                "additionalProperties":false,
+                "properties":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}}}"##,
             "{\"a\":[",
             20,
             40,
