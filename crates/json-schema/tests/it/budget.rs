@@ -518,10 +518,16 @@ fn budgets_know_what_was_written_within_other_texts() {
 /// out which tokens are within it.
 #[test]
 fn budgets_of_nested_texts() {
+    // More keys than are gone through, so bounds are loose.
+    let keys = "abetru".chars().flat_map(|a| "abetru01".chars().map(move |b| format!("{a}{b}")));
+    let keys: Vec<String> = keys.map(|key| format!(r##""{key}":{{"$ref":"#"}}"##)).collect();
+    let wide =
+        format!(r#"{{"type":"object","additionalProperties":false,"properties":{{{}}}}}"#, keys.join(","));
     let limits = Limits { cost_steps: 10_000_000, ..Limits::default() };
     for (schema, open, depth, least) in [
         // Two are ended by a token.
         ("{}", "[", 60, 30),
+        (&wide, "{\"aa\":", 5, 6),
         (r#"{"uniqueItems":true}"#, "[", 41, 21),
         // One by a token, the first with a value.
         ("{}", "{\"a\":", 30, 30),
