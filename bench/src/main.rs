@@ -52,6 +52,8 @@ enum What {
     Grammars(grammars::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
+    /// Canvases of JSON schemas, half of whose slots are holes: whether they are completable.
+    JsonCanvas(schemas::canvas::Args),
     /// Schemas made to break readers: time and memory until each is answered or refused.
     Hostile(hostile::Args),
     /// Calls that find their mask, alone and in batches, for comparison with bridges to other languages.
@@ -85,6 +87,7 @@ fn main() -> anyhow::Result<()> {
         What::Serve(args) => serve::run(&args),
         What::Grammars(args) => grammars::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
+        What::JsonCanvas(args) => schemas::canvas::run(&args),
         What::Hostile(args) => hostile::run(&args),
         What::Calls(args) => calls::run(&args),
         What::Canvas(args) => canvas::run(&args),

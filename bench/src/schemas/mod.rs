@@ -3,6 +3,7 @@
 //! by token, all masks cold. A valid text has to be allowed to its end, an invalid one not. (MaskBench does
 //! not ask whether a text may end where it does; here that is part of the verdict.)
 
+pub mod canvas;
 pub mod data;
 pub mod measure;
 mod report;

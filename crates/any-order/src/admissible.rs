@@ -313,7 +313,7 @@ impl<'a> Question<'a> {
         let holes: Vec<usize> = canvas.holes().collect();
         let bounds = match solver.by {
             By::All | By::Last => solver.tables.lexical_rows(&plan, work).ok(),
-            By::Search => None,
+            By::Search | By::Parse(_) => None,
         };
         // All that is not excluded is sought.
         let bounds = match bounds {
@@ -335,7 +335,7 @@ impl<'a> Question<'a> {
 
     fn decide(&mut self) {
         match self.solver.by {
-            By::All => self.decide_by_all(),
+            By::All | By::Parse(_) => self.decide_by_all(),
             By::Search => self.search(Depth::All, usize::MAX),
             By::Last => {
                 for depth in (0..=2).rev() {

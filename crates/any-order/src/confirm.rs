@@ -21,7 +21,7 @@ use crate::solver::{Filling, Solver, Witness, witness};
 use crate::tables::Tables;
 
 /// Texts of one search that may be refused before it is given up.
-const MOST_REFUSED: usize = 64;
+pub(crate) const MOST_REFUSED: usize = 64;
 
 /// Tokens of one canvas' holes for which a completion of their own is looked for.
 const MOST_ASKED: usize = 512;

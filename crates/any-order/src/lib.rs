@@ -45,6 +45,7 @@ mod admit;
 mod beam;
 mod confirm;
 mod counters;
+mod forward;
 mod greedy;
 mod gumbel;
 mod lattice;

@@ -7,15 +7,17 @@ use anygram_bits::work::Work;
 use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_recognizer::earley::contexts::Learned;
 use anygram_vocab::TokenId;
 use rayon::prelude::*;
 
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
-use crate::confirm::{self, Confirm};
+use crate::confirm::{self, Confirm, MOST_REFUSED};
 use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
 use crate::error::{CanvasCause, CanvasError};
+use crate::forward::{Breadth, Forward};
 use crate::lexings::completions::Trie;
 use crate::loose::{Holes, Loose};
 use crate::plan::{Place, Plan};
@@ -64,6 +66,9 @@ pub enum By {
     /// Only the search for a witness, in every mode. Exact, but it need not end if a gap can grow without
     /// bound.
     Search,
+    /// Only all texts at once, where the automata of terminals grow: with so many pieces before a slot that
+    /// may become the same terminals.
+    Parse(usize),
 }
 
 /// Makes a witness of a text, if it is one.
@@ -80,6 +85,20 @@ const MOST_FROM_BEAM: usize = 8;
 
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
+
+/// Ways back that are tried where some of them lead astray.
+const MOST_LOOSE: usize = 8;
+
+/// Pieces before one slot that may become the same, at first.
+const MOST_ALIKE: usize = 32;
+
+/// Loosely or not, and with so many pieces that may become the same, in this order.
+const BREADTHS: [(bool, usize); 4] =
+    [(true, MOST_ALIKE), (false, MOST_ALIKE), (true, usize::MAX), (false, usize::MAX)];
+
+/// The part of the steps in which all texts at once are parsed, but the first time, and in which a search
+/// goes on where that left a canvas open.
+const PARTS_OF_PARSING: usize = 4;
 
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
@@ -335,6 +354,9 @@ impl Solver {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Last => self.decide_by_last(canvas, plan, work),
             By::Search => self.search_whole(canvas, plan, work),
+            By::Parse(most_alike) => {
+                self.parse_all(canvas, plan, &[(true, most_alike), (false, most_alike)], work)
+            }
         };
         decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
     }
@@ -409,6 +431,16 @@ impl Solver {
             answer = self.staged("completable: search from a beam", work, |this, work| {
                 this.search_from_beam(canvas, plan, work)
             })?;
+        }
+        if answer.decided().is_none() {
+            answer = self.staged("completable: all texts at once", work, |this, work| {
+                this.parse_all(canvas, plan, &BREADTHS, work)
+            })?;
+        }
+        if !has_gaps && self.tables.is_growing() && answer.decided().is_none() {
+            let own = &mut self.share_of_work(PARTS_OF_PARSING);
+            return self
+                .staged("completable: whole search", own, |this, own| this.search_whole(canvas, plan, own));
         }
         if answer.decided().is_some() { Ok(answer) } else { self.decide_by_last(canvas, plan, work) }
     }
@@ -659,7 +691,9 @@ impl Solver {
         // token of the vocabulary in one question, and all that is kept of each would be too much.
         let kept_from = if plan.has_gaps() { usize::MAX } else { self.change(plan).unwrap_or(0) };
         let confirm = Confirm::new(&mut self.matcher, canvas).map(|confirm| confirm.of_slots(&belongs));
-        let bounds = Bounds { visits: FIRST_VISITS, ..Bounds::default() };
+        // Where all texts at once are known, that is quicker than a search that is not short.
+        let visits = if self.tables.is_growing() { FIRST_VISITS / 10 } else { FIRST_VISITS };
+        let bounds = Bounds { visits, ..Bounds::default() };
         let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
         let search = search.keeping_from(kept_from);
         if search.is_hopeless() {
@@ -702,6 +736,73 @@ impl Solver {
             let answer = self.confirmed(canvas, &found)?;
             if answer.is_yes() {
                 return Ok(answer);
+            }
+        }
+        Ok(Decision::Unknown(Undecided::Between))
+    }
+
+    /// Decides by all texts at once, where the lexer lets that be exact: loosely first, where there may be
+    /// more of them, and with few pieces, where there may be fewer.
+    fn parse_all(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        breadths: &[(bool, usize)],
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let (mut is_cut, mut is_possible) = (true, true);
+        for (at, &(loosely, most_alike)) in breadths.iter().enumerate() {
+            // Loosely and in vain, or not at all.
+            let is_no_use = if loosely { at > 0 && (is_possible || !is_cut) } else { !is_possible };
+            if is_no_use {
+                continue;
+            }
+            let mut share = self.share_of_work(PARTS_OF_PARSING);
+            let breadth = Breadth { loosely, most_alike };
+            let forward = self.tables.forward(plan, breadth, if at == 0 { &mut *work } else { &mut share });
+            work.spend(share.used() as usize)?;
+            let forward = match forward {
+                Ok(Some(forward)) => forward,
+                Ok(None) => break,
+                // Another breadth may be quicker.
+                Err(_) => continue,
+            };
+            is_cut = forward.is_cut();
+            is_possible = forward.is_possible();
+            let answer = match is_possible {
+                true => {
+                    let most = if loosely { MOST_LOOSE } else { MOST_REFUSED };
+                    self.completions(canvas, &forward, most, work)?
+                }
+                false if is_cut => Decision::Unknown(Undecided::Between),
+                false => Decision::No,
+            };
+            if at == 0 {
+                self.tables.keep_forward(plan, forward);
+            }
+            if answer.decided().is_some() {
+                return Ok(answer);
+            }
+        }
+        Ok(Decision::Unknown(Undecided::Between))
+    }
+
+    /// Draws completions from all texts until one is confirmed: what is remembered texts do not know, and
+    /// where they are had loosely some are none.
+    fn completions(
+        &mut self,
+        canvas: &Canvas,
+        forward: &Forward,
+        most: usize,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let mut learned = Learned::default();
+        for seed in 0..most as u64 {
+            if let Some(found) = forward.completion(&mut self.tables, &mut learned, seed, work)? {
+                let answer = self.confirmed(canvas, &found)?;
+                if answer.is_yes() {
+                    return Ok(answer);
+                }
             }
         }
         Ok(Decision::Unknown(Undecided::Between))

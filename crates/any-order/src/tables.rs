@@ -24,12 +24,14 @@ use anygram_lexer::outline::{self, Outline};
 use anygram_lexer::transducer::{LexemeId, Lexing};
 use anygram_lexer::union::Union;
 use anygram_recognizer::StateId;
+use anygram_recognizer::earley::contexts::{ContextId, Contexts};
 use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::admissible::Kept;
 use crate::beam::{After, permissiveness};
 use crate::canvas::End;
+use crate::forward;
 use crate::lattice::Known;
 use crate::moves::{Ending, Pieces, Walk, Walks};
 use crate::plan::{self, Plan};
@@ -76,6 +78,14 @@ pub(crate) struct Tables {
     pub kept: Option<Box<Kept>>,
     /// What searches found out about places of canvases.
     pub verdicts: Verdicts,
+    /// Stacks of all texts of canvases, once they are needed: those of the grammar, and loosely.
+    pub contexts: [Option<Box<Contexts>>; 2],
+    /// What was found of the last canvas with them, loosely.
+    pub kept_forward: Option<Box<forward::Kept>>,
+    /// What can begin in contexts, loosely or not.
+    pub begins: FxHashMap<(bool, ContextId), Arc<[LexemeId]>>,
+    /// What pieces may become, by what is wanted of them.
+    pub pieces: FxHashMap<u32, (Arc<BitSet>, bool)>,
 }
 
 /// What is to come after a state of the parser.
@@ -143,6 +153,10 @@ impl Tables {
             few: None,
             kept: None,
             verdicts: Verdicts::default(),
+            contexts: [None, None],
+            kept_forward: None,
+            begins: FxHashMap::default(),
+            pieces: FxHashMap::default(),
         })
     }
 
@@ -194,6 +208,7 @@ impl Tables {
             + self.outline_places.borrow().len() * 16
             + self.kept.as_ref().map_or(0, |kept| kept.memory_usage())
             + self.verdicts.memory_usage()
+            + self.contexts.iter().flatten().map(|contexts| contexts.memory_usage()).sum::<usize>()
     }
 
     /// Whether so much is kept that it is better to begin afresh.

@@ -54,6 +54,19 @@ pub trait RuleAutomaton: Debug + Send + Sync {
     /// Where one of these symbols leads.
     fn step(&self, state: u32, symbol: u32) -> Result<u32, TooManyStates>;
 
+    /// States of one kind can be [joined](Self::joined); those without a kind are joined with none.
+    fn kind(&self, state: u32) -> Option<u32> {
+        let _ = state;
+        None
+    }
+
+    /// A state in which at least all can follow that can follow in one of these, which are of one kind; it is
+    /// of that kind too. Where there are as many states as subsets of something, as of the keys of an object,
+    /// what is reached by many ways is known by one state in this way. Called with states of the kind alone.
+    fn joined(&self, states: &[u32]) -> Result<u32, TooManyStates> {
+        Ok(states.first().copied().unwrap_or_else(|| self.start()))
+    }
+
     /// Whether a right-hand side may end here.
     fn accepts(&self, state: u32) -> bool;
 

@@ -108,9 +108,34 @@ pub struct ObjectRules {
     sets: Vec<SetId>,
     what: String,
     limit: usize,
-    states: Mutex<States<(ObjectPlace, At)>>,
+    states: Mutex<States<(Written, At)>>,
     /// Where an object can end.
     ends: Found<ObjectPlace, bool>,
+}
+
+/// What was written of an object.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Written {
+    Exactly(ObjectPlace),
+    /// All of some listed keys, and perhaps of others; how many members and what else, is not known.
+    Between {
+        all: Box<[u64]>,
+        perhaps: Box<[u64]>,
+    },
+}
+
+impl Written {
+    fn is_there(bits: &[u64], key: usize) -> bool {
+        bits.get(key / 64).is_some_and(|word| word >> (key % 64) & 1 == 1)
+    }
+
+    fn with(bits: &[u64], key: u32) -> Box<[u64]> {
+        let mut bits: Box<[u64]> = bits.into();
+        if let Some(word) = bits.get_mut(key as usize / 64) {
+            *word |= 1 << (key % 64);
+        }
+        bits
+    }
 }
 
 /// A place between two symbols of an object.
@@ -143,7 +168,7 @@ impl ObjectRules {
         sets.retain(|set| alive.contains(set));
         sets.sort_unstable();
         sets.dedup();
-        let states = States::new((form.start(), At::Start));
+        let states = States::new((Written::Exactly(form.start()), At::Start));
         Self { form, alive, sets, what, limit, states, ends: Found::new() }
     }
 
@@ -212,7 +237,57 @@ impl ObjectRules {
         (0..self.form.variants.len()).filter(move |&key| is_new(key) && may_follow(key)).map(|key| key as u32)
     }
 
-    fn compute_symbols(&self, (place, at): &(ObjectPlace, At)) -> Vec<u32> {
+    /// What was written behind a value of a key.
+    fn behind(&self, written: &Written, key: u32, symbol: u32) -> Written {
+        match written {
+            // Of several ways that lead on by one value, what is borne out most comes to at least as much.
+            Written::Exactly(place) => {
+                let ways = self.values(place, key, Some(symbol));
+                let best = ways.min_by_key(|(_, after)| after.pending.count_ones());
+                Written::Exactly(best.map_or_else(|| place.clone(), |(_, after)| after))
+            }
+            Written::Between { all, perhaps } if (key as usize) < self.form.keys.len() => {
+                Written::Between { all: Written::with(all, key), perhaps: Written::with(perhaps, key) }
+            }
+            Written::Between { .. } => written.clone(),
+        }
+    }
+
+    /// The symbols of values that keys may have, whatever was written before.
+    fn all_values(&self, key: u32) -> Vec<u32> {
+        let variants = self.form.variants.get(key as usize).map_or(&[][..], |variants| variants);
+        let mut symbols: Vec<u32> = variants.iter().filter_map(|&(_, set)| self.value_symbol(set)).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        symbols
+    }
+
+    /// What may come where it is only known between what keys were written.
+    fn symbols_between(&self, (all, perhaps): (&[u64], &[u64]), at: At) -> Vec<u32> {
+        let required = || (0..self.form.keys.len()).filter(|&key| self.form.keys[key].1);
+        let can_end = || required().all(|key| Written::is_there(perhaps, key));
+        let n_listed = self.form.keys.len();
+        let is_seen = |key: u32| (key as usize) < n_listed && Written::is_there(all, key as usize);
+        let keys = (0..self.form.variants.len() as u32)
+            .filter(|&key| !is_seen(key) && !self.all_values(key).is_empty());
+        match at {
+            At::Start => vec![OPEN],
+            At::First | At::Next => {
+                let close = (at == At::First && can_end()).then_some(CLOSE_EMPTY);
+                close.into_iter().chain(keys.map(|key| KEYS + key)).collect()
+            }
+            At::Colon(_) => vec![COLON],
+            At::Value(key) => self.all_values(key),
+            At::Behind => can_end().then_some(CLOSE).into_iter().chain([COMMA]).collect(),
+            At::End => Vec::new(),
+        }
+    }
+
+    fn compute_symbols(&self, (written, at): &(Written, At)) -> Vec<u32> {
+        let place = match written {
+            Written::Exactly(place) => place,
+            Written::Between { all, perhaps } => return self.symbols_between((all, perhaps), *at),
+        };
         let can_end = || self.form.is_whole(place);
         match *at {
             At::Start => vec![OPEN],
@@ -329,21 +404,51 @@ impl RuleAutomaton for ObjectRules {
 
     fn step(&self, state: u32, symbol: u32) -> Result<u32, TooManyStates> {
         let state = lock(&self.states).all[state as usize].0.clone();
-        let (place, at) = &*state;
+        let (written, at) = &*state;
         let next = match (*at, symbol) {
-            (At::Start, _) => (place.clone(), At::First),
-            (At::First, CLOSE_EMPTY) | (At::Behind, CLOSE) => (place.clone(), At::End),
-            (At::First | At::Next, key) => (place.clone(), At::Colon(key - KEYS)),
-            (At::Colon(key), _) => (place.clone(), At::Value(key)),
-            // Of several ways that lead on by one value, what is borne out most comes to at least as much.
-            (At::Value(key), symbol) => {
-                let ways = self.values(place, key, Some(symbol));
-                let best = ways.min_by_key(|(_, after)| after.pending.count_ones());
-                (best.map_or_else(|| place.clone(), |(_, after)| after), At::Behind)
-            }
-            (At::Behind | At::End, _) => (place.clone(), At::Next),
+            (At::Start, _) => (written.clone(), At::First),
+            (At::First, CLOSE_EMPTY) | (At::Behind, CLOSE) => (written.clone(), At::End),
+            (At::First | At::Next, key) => (written.clone(), At::Colon(key - KEYS)),
+            (At::Colon(key), _) => (written.clone(), At::Value(key)),
+            (At::Value(key), symbol) => (self.behind(written, key, symbol), At::Behind),
+            (At::Behind | At::End, _) => (written.clone(), At::Next),
         };
         lock(&self.states).intern(next, &self.what, self.limit)
+    }
+
+    fn kind(&self, state: u32) -> Option<u32> {
+        Some(match lock(&self.states).all[state as usize].0.1 {
+            At::Start => 0,
+            At::First => 1,
+            At::Next => 2,
+            At::Behind => 3,
+            At::End => 4,
+            At::Colon(key) => 5 + 2 * key,
+            At::Value(key) => 6 + 2 * key,
+        })
+    }
+
+    fn joined(&self, states: &[u32]) -> Result<u32, TooManyStates> {
+        let mut states_of = lock(&self.states);
+        let (mut all, mut perhaps): (Option<Box<[u64]>>, Box<[u64]>) = (None, Box::default());
+        let mut at = At::Start;
+        for &state in states {
+            let (written, its) = &*states_of.all[state as usize].0;
+            at = *its;
+            let (its_all, its_perhaps) = match written {
+                Written::Exactly(place) => (&place.seen, &place.seen),
+                Written::Between { all, perhaps } => (all, perhaps),
+            };
+            match &mut all {
+                None => (all, perhaps) = (Some(its_all.clone()), its_perhaps.clone()),
+                Some(all) => {
+                    all.iter_mut().zip(its_all).for_each(|(word, other)| *word &= other);
+                    perhaps.iter_mut().zip(its_perhaps).for_each(|(word, other)| *word |= other);
+                }
+            }
+        }
+        let written = Written::Between { all: all.unwrap_or_default(), perhaps };
+        states_of.intern((written, at), &self.what, self.limit)
     }
 
     fn accepts(&self, state: u32) -> bool {
@@ -352,7 +457,16 @@ impl RuleAutomaton for ObjectRules {
 
     fn minimum(&self, state: u32) -> u32 {
         let state = lock(&self.states).all[state as usize].0.clone();
-        let (place, at) = &*state;
+        let (written, at) = &*state;
+        let Written::Exactly(place) = written else {
+            return match at {
+                At::Next => 4,
+                At::Colon(_) => 3,
+                At::Start | At::Value(_) => 2,
+                At::First | At::Behind => 1,
+                At::End => 0,
+            };
+        };
         // Four symbols a member that has to come: a key, a colon, a value, and what is behind it.
         let members = |place: &ObjectPlace| {
             u32::try_from(self.form.at_least_more(place)).unwrap_or(u32::MAX).saturating_mul(4)
@@ -373,7 +487,8 @@ impl RuleAutomaton for ObjectRules {
 
     fn least(&self, state: u32, weight: &mut Weight<'_>) -> u32 {
         let state = lock(&self.states).all[state as usize].0.clone();
-        let (place, at) = &*state;
+        let (written, at) = &*state;
+        let Written::Exactly(place) = written else { return 0 };
         let may_end = self.form.at_least_more(place) == 0;
         match *at {
             At::End => 0,

@@ -309,6 +309,11 @@ impl Stepper {
         &*self.recognizer
     }
 
+    /// The recognizer, if it is one whose states are shared between texts.
+    pub fn earley_mut(&mut self) -> Option<&mut Earley> {
+        self.recognizer.shared_states_mut()
+    }
+
     /// The lexemes.
     pub fn transducer(&self) -> &Transducer {
         &self.transducer

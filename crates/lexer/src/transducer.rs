@@ -205,6 +205,13 @@ impl Transducer {
         self.intern_wanted(CompactSet::from_bits(&wanted))
     }
 
+    /// These terminals alone, those among them that are ignored too.
+    pub fn wanted_alone(&mut self, lexing: &Lexing, terminals: &BitSet) -> WantedId {
+        let mut wanted = BitSet::new(lexing.end() + 1);
+        wanted.extend(terminals.iter());
+        self.intern_wanted(CompactSet::from_bits(&wanted))
+    }
+
     /// The boundary before the first byte of a text, and after a token that the grammar names (no piece
     /// reaches across it).
     pub fn first(&mut self, lexing: &Lexing, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
@@ -388,6 +395,11 @@ impl Transducer {
     /// The number of lexemes.
     pub fn n_lexemes(&self) -> usize {
         self.lexemes.len()
+    }
+
+    /// What is wanted of a lexeme, a number for each set.
+    pub fn wanted_of(&self, lexeme: LexemeId) -> WantedId {
+        self.lexemes[lexeme.index()].key.wanted
     }
 
     /// What is wanted and can come of a lexeme: terminals and, behind them, the end of the text.

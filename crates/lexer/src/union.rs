@@ -206,6 +206,11 @@ impl Union {
         self.growing.iter().flat_map(move |growing| growing.known(state, target))
     }
 
+    /// The automaton that a terminal is of, by a number of its own; `None` unless the union grows.
+    pub fn automaton_of(&self, terminal: usize) -> Option<u32> {
+        self.growing.as_ref()?.automaton_of(terminal)
+    }
+
     /// The state before the first byte of a piece, if these terminals are wanted. In a union that grows, only
     /// the automata take part of which a terminal is wanted, with all of their terminals.
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {

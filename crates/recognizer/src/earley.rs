@@ -31,6 +31,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 mod carried;
+pub mod contexts;
 mod grown;
 mod rests;
 
@@ -129,6 +130,8 @@ pub struct Earley {
     cfg: Arc<Cfg>,
     /// Those of rules, and behind them one for each of `grown`.
     rests: Vec<Rest>,
+    /// Of the nonterminal that has the start on its right-hand side.
+    root: RestId,
     /// The rests that are states of automata.
     grown: Grown,
     nullable: BitSet,
@@ -224,6 +227,7 @@ impl Earley {
             outermost: PartedMap::default(),
             cfg,
             rests,
+            root,
             grown,
             nullable,
             firsts,
@@ -618,9 +622,27 @@ impl Earley {
             return Err(RecognizerError::TooManyItems { limit: self.limits.items });
         }
         self.n_items += n_items;
+        let (prediction, viable) = self.predicted(items.iter().map(|&(rest, _)| rest));
+        let kernel = self.items.push(&items);
+        let id = StateId::new(self.states.push(State { kernel, prediction, viable, is_sentence }));
+        self.ids.insert_unique(hash, (hash, id), |known| known.0);
+        Ok(id)
+    }
+
+    /// What is predicted where rests are in progress, and which terminals can come next there.
+    fn predicted(&mut self, rests: impl Iterator<Item = RestId>) -> (u32, u32) {
+        let (predicted, mut viable) = self.begun(rests);
+        let prediction = self.prediction(predicted);
+        viable.union_with(&self.predictions[prediction as usize].terminals);
+        (prediction, self.viable_id(viable))
+    }
+
+    /// The nonterminals that are predicted where rests are in progress, and the terminals that these have
+    /// first.
+    fn begun(&mut self, rests: impl Iterator<Item = RestId>) -> (BitSet, BitSet) {
         let mut predicted = BitSet::new(self.cfg.n_nonterminals);
         let mut viable = BitSet::new(self.cfg.n_terminals);
-        for &(rest, _) in &items {
+        for rest in rests {
             match self.first(rest) {
                 Some(Symbol::Terminal(t)) => drop(viable.insert(t.index())),
                 Some(Symbol::Nonterminal(n)) if !predicted.contains(n.index()) => {
@@ -633,13 +655,7 @@ impl Earley {
                 None => self.want_grown(rest, &mut viable, &mut predicted),
             }
         }
-        let prediction = self.prediction(predicted);
-        viable.union_with(&self.predictions[prediction as usize].terminals);
-        let viable = self.viable_id(viable);
-        let kernel = self.items.push(&items);
-        let id = StateId::new(self.states.push(State { kernel, prediction, viable, is_sentence }));
-        self.ids.insert_unique(hash, (hash, id), |known| known.0);
-        Ok(id)
+        (predicted, viable)
     }
 
     fn viable_id(&mut self, viable: BitSet) -> u32 {

@@ -191,6 +191,10 @@ impl Growing {
         row.iter().enumerate().filter(move |(_, next)| is_it(next)).map(|(class, _)| class)
     }
 
+    pub fn automaton_of(&self, terminal: usize) -> Option<u32> {
+        *self.automaton_of.get(terminal)?
+    }
+
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
         let mut automata: Vec<u32> = wanted.iter().filter_map(|at| *self.automaton_of.get(at)?).collect();
         automata.sort_unstable();

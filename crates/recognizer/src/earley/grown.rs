@@ -131,6 +131,12 @@ impl Grown {
         self.rests.get(rest.index().checked_sub(self.from)?)
     }
 
+    /// The start of a nonterminal's automaton, if it has one.
+    pub fn start_of(&self, lhs: NonterminalId) -> Option<RestId> {
+        let automaton = *self.of_lhs.get(lhs.index()).filter(|&&automaton| automaton != NONE)?;
+        self.own[automaton as usize].start
+    }
+
     /// What a rest is called in all engines of one grammar.
     pub fn name(&self, rest: RestId) -> (u32, u32) {
         match self.get(rest) {
@@ -266,26 +272,35 @@ impl Earley {
     /// The rests of automata in a state that have a symbol.
     pub(super) fn growing(&self, state: StateId, symbol: Symbol) -> Vec<Growing> {
         let mut growing = Vec::new();
-        let Self { cfg, grown, .. } = self;
+        let grown = &self.grown;
         if grown.is_empty() {
             return growing;
         }
         let State { kernel, prediction, .. } = self.states[state.index()];
         let kernel = self.items.get(kernel);
         let from = kernel.partition_point(|&(rest, _)| rest.index() < grown.from);
-        for &(id, origin) in &kernel[from..] {
-            let Some(rest) = grown.get(id) else { continue };
-            for number in cfg.automata[rest.automaton as usize].numbers_of(symbol) {
-                if rest.symbols.binary_search(&number).is_ok() {
-                    growing.push((id, number, origin));
-                }
-            }
+        for &(rest, origin) in &kernel[from..] {
+            growing.extend(self.numbers(rest, symbol).map(|number| (rest, number, origin)));
         }
+        growing.extend(self.starts(prediction, symbol).map(|(rest, number)| (rest, number, state)));
+        growing
+    }
+
+    /// The numbers of a symbol that a rest has.
+    pub(super) fn numbers(&self, rest: RestId, symbol: Symbol) -> impl Iterator<Item = u32> {
+        let of =
+            self.grown.get(rest).map(|rest| (&self.cfg.automata[rest.automaton as usize], &rest.symbols));
+        of.into_iter().flat_map(move |(automaton, symbols)| {
+            automaton.numbers_of(symbol).filter(|number| symbols.binary_search(number).is_ok())
+        })
+    }
+
+    /// The starts of automata that a prediction has and that have a symbol, with its number there.
+    pub(super) fn starts(&self, prediction: u32, symbol: Symbol) -> impl Iterator<Item = (RestId, u32)> {
         let starts = &self.predictions[prediction as usize].starts;
         let from = starts.partition_point(|start| start.symbol < symbol);
-        let predicted = starts[from..].iter().take_while(|start| start.symbol == symbol);
-        growing.extend(predicted.map(|start| (start.rest, start.number, state)));
-        growing
+        let predicted = starts[from..].iter().take_while(move |start| start.symbol == symbol);
+        predicted.map(|start| (start.rest, start.number))
     }
 
     /// The rest behind one of the symbols of a rest.
@@ -298,6 +313,54 @@ impl Earley {
         let next = grown.intern(of, automaton, next, rests);
         self.n_items += self.rests.len() - n_before;
         Ok(next)
+    }
+
+    /// The automaton of a rest and its kind of state ([`RuleAutomaton::kind`]), if it has one.
+    ///
+    /// [`RuleAutomaton::kind`]: anygram_grammar::automata::RuleAutomaton::kind
+    pub(super) fn kind(&self, rest: RestId) -> Option<(u32, u32)> {
+        let &GrownRest { automaton, state, .. } = self.grown.get(rest)?;
+        let kind = |state| self.cfg.automata[automaton as usize].automaton.kind(state);
+        Some((automaton, kind(Some(state).filter(|&state| state != LOOP)?)?))
+    }
+
+    /// One rest for several of a kind ([`RuleAutomaton::joined`]).
+    ///
+    /// [`RuleAutomaton::joined`]: anygram_grammar::automata::RuleAutomaton::joined
+    pub(super) fn joined(&mut self, joined: &[RestId]) -> Result<RestId, RecognizerError> {
+        let Self { cfg, grown, rests, .. } = self;
+        let Some(&GrownRest { automaton, .. }) = joined.first().and_then(|&rest| grown.get(rest)) else {
+            return Ok(joined.first().copied().unwrap_or(self.root));
+        };
+        let states: Vec<u32> = joined.iter().filter_map(|&rest| Some(grown.get(rest)?.state)).collect();
+        let of = &cfg.automata[automaton as usize];
+        let state = of.automaton.joined(&states)?;
+        let n_before = rests.len();
+        let joined = grown.intern(of, automaton, state, rests);
+        self.n_items += self.rests.len() - n_before;
+        Ok(joined)
+    }
+
+    /// Whether an automaton can read symbols, given from right to left, from a rest on, to its end if they
+    /// are all that is left.
+    pub(super) fn reads(
+        &self,
+        rest: RestId,
+        symbols: impl Iterator<Item = u32>,
+        is_whole: bool,
+    ) -> Result<bool, RecognizerError> {
+        let Some(&GrownRest { automaton, state, .. }) = self.grown.get(rest) else { return Ok(true) };
+        let (automaton, mut state) = (&self.cfg.automata[automaton as usize].automaton, state);
+        if state == LOOP {
+            return Ok(true);
+        }
+        for symbol in symbols {
+            if automaton.symbols(state).binary_search(&symbol).is_err() {
+                return Ok(false);
+            }
+            state = automaton.step(state, symbol)?;
+        }
+        Ok(!is_whole || automaton.accepts(state))
     }
 
     /// A rest for each automaton that stands for any of its states.

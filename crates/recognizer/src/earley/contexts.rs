@@ -1,0 +1,1080 @@
+//! Stacks as sets of contexts: parsing many texts at once that meet and part again.
+//!
+//! A [`Context`](ContextId) is what an Earley state is, but each of its items began in a *set* of contexts.
+//! Where ways meet, the sets of their items are joined, and nothing below them is looked at: a
+//! graph-structured stack (Tomita 1985) whose nodes are told apart by what they hold, not by where they stand
+//! in a text. So a lattice of texts is parsed in a time that is polynomial in its nodes, and what was found
+//! out serves all places that look alike. (A state whose items began in one state each has to be made anew
+//! all the way down where stacks differ: on lattices of JSON that took 50,000,000 items for what takes some
+//! thousands here.)
+//!
+//! It is exact: a context at a node of a lattice holds an item that began in a context `c` if and only if
+//! some way leads to the node from a node with the context `c` along which the item's symbols are read.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anygram_bits::{BitSet, Random, index_type};
+use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Earley, RestId};
+use crate::RecognizerError;
+
+index_type!(
+    /// What was read on all ways to some place.
+    ContextId
+);
+
+index_type!(
+    /// A set of contexts, sorted.
+    SetId
+);
+
+/// A rest, and the contexts in which its rule began.
+type Item = (RestId, SetId);
+
+/// A rest, and one of them.
+type Single = (RestId, ContextId);
+
+/// How a place of a lattice is reached: from pieces that began in some contexts, by a terminal, or by a piece
+/// that is ignored.
+pub type Way = (SetId, Option<TerminalId>);
+
+/// Where some ways meet.
+#[derive(Debug)]
+pub struct Meeting {
+    /// All ways there, sorted.
+    ways: Box<[Way]>,
+    /// All items, those that are complete too.
+    items: Box<[Item]>,
+    /// What is known there.
+    pub context: ContextId,
+}
+
+struct Context {
+    /// Items that are neither predicted nor complete, sorted.
+    kernel: Box<[Item]>,
+    prediction: u32,
+    viable: u32,
+    is_sentence: bool,
+}
+
+/// Items that are closed: what follows from those that are complete is among them.
+#[derive(Default, Debug)]
+struct Closed {
+    items: Box<[Item]>,
+    is_sentence: bool,
+}
+
+/// The contexts of one engine.
+pub struct Contexts {
+    /// Where states of automata are joined: the kinds of rests, and what was joined.
+    joins: Option<Joins>,
+    contexts: Vec<Context>,
+    ids: FxHashMap<(Box<[Item]>, bool), ContextId>,
+    sets: Vec<Box<[ContextId]>>,
+    set_ids: FxHashMap<Box<[ContextId]>, SetId>,
+    unions: FxHashMap<Box<[SetId]>, SetId>,
+    /// What follows from completing a nonterminal that began in a context, or in one of several.
+    completed: FxHashMap<(ContextId, NonterminalId), Arc<Closed>>,
+    completed_in: FxHashMap<(SetId, NonterminalId), Arc<Closed>>,
+    /// Where nonterminals that are predicted in contexts begin, and contexts in which it comes to the same if
+    /// one is completed.
+    begins: FxHashMap<(ContextId, NonterminalId), ContextId>,
+    alike: FxHashMap<(NonterminalId, Box<[Item]>, bool), ContextId>,
+    /// Contexts of which a piece in progress sees the same: by what it may become, a number for each set, and
+    /// what each of that leads to.
+    seen_alike: FxHashMap<(ContextId, u32), ContextId>,
+    first_seen: FxHashMap<(u32, Seen), ContextId>,
+    sets_seen: FxHashMap<(SetId, u32), SetId>,
+    /// The items of contexts that wait for a terminal, stepped over it; those that a piece leaves that is
+    /// ignored.
+    read: FxHashMap<Way, Arc<[Item]>>,
+    meetings: FxHashMap<Box<[Way]>, Option<Arc<Meeting>>>,
+    /// What several contexts want.
+    viable: FxHashMap<SetId, (Arc<BitSet>, bool)>,
+    /// How deep the search for these is nested right now.
+    depth: usize,
+    /// Items and members of sets that were made, and those that were looked at.
+    n_items: usize,
+    effort: usize,
+}
+
+/// An item that waits for a symbol.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// The item before the symbol; `None` if it is predicted.
+    before: Option<RestId>,
+    /// Its automaton's number of the symbol.
+    number: Option<u32>,
+    /// Behind the symbol.
+    after: RestId,
+    origins: SetId,
+}
+
+/// Rules within rules, all begun at one place, beyond which it is not asked where it comes to the same.
+const MAX_DEPTH: usize = 100;
+
+/// See [`Contexts::class`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Class {
+    Rest(RestId),
+    /// Of states of an automaton.
+    Kind(u32, u32),
+}
+
+/// States of automata that were joined.
+#[derive(Default)]
+struct Joins {
+    classes: FxHashMap<RestId, Class>,
+    joined: FxHashMap<Box<[RestId]>, RestId>,
+}
+
+impl Joins {
+    fn join(&mut self, engine: &mut Earley, rests: Vec<RestId>) -> Result<RestId, RecognizerError> {
+        let rests: Box<[RestId]> = rests.into();
+        if let Some(&known) = self.joined.get(&rests) {
+            return Ok(known);
+        }
+        let joined = engine.joined(&rests)?;
+        self.joined.insert(rests, joined);
+        Ok(joined)
+    }
+}
+
+/// What terminals, or an ignored piece, lead to.
+type Seen = Box<[(Option<TerminalId>, Arc<[Item]>)]>;
+
+/// Items while they are collected: of each rest the sets of contexts in which it began.
+type Collected = BTreeMap<RestId, Vec<SetId>>;
+
+impl Contexts {
+    /// The context of the empty text alone. With `loosely`, states of automata are
+    /// [joined](anygram_grammar::automata::RuleAutomaton::joined) where ways meet, so that more is read than
+    /// the grammar has.
+    pub fn new(engine: &mut Earley, loosely: bool) -> Self {
+        let mut this = Self {
+            joins: loosely.then(Joins::default),
+            contexts: Vec::new(),
+            ids: FxHashMap::default(),
+            sets: Vec::new(),
+            set_ids: FxHashMap::default(),
+            unions: FxHashMap::default(),
+            completed: FxHashMap::default(),
+            completed_in: FxHashMap::default(),
+            begins: FxHashMap::default(),
+            alike: FxHashMap::default(),
+            seen_alike: FxHashMap::default(),
+            first_seen: FxHashMap::default(),
+            sets_seen: FxHashMap::default(),
+            read: FxHashMap::default(),
+            meetings: FxHashMap::default(),
+            viable: FxHashMap::default(),
+            depth: 0,
+            n_items: 0,
+            effort: 0,
+        };
+        let start = engine.states[0];
+        let origins = this.set(vec![Self::START]);
+        let kernel = engine.items.get(start.kernel).iter().map(|&(rest, _)| (rest, origins)).collect();
+        let super::State { prediction, viable, is_sentence, .. } = start;
+        this.contexts.push(Context { kernel, prediction, viable, is_sentence });
+        this
+    }
+
+    /// The context of the empty text.
+    pub const START: ContextId = ContextId(0);
+
+    /// A set of contexts.
+    pub fn set(&mut self, mut members: Vec<ContextId>) -> SetId {
+        members.sort_unstable();
+        members.dedup();
+        let members = members.into_boxed_slice();
+        if let Some(&known) = self.set_ids.get(&members) {
+            return known;
+        }
+        self.n_items += members.len();
+        let id = SetId::new(self.sets.len());
+        self.sets.push(members.clone());
+        self.set_ids.insert(members, id);
+        id
+    }
+
+    /// The contexts of several sets together.
+    pub fn union(&mut self, sets: impl IntoIterator<Item = SetId>) -> SetId {
+        let mut sets: Vec<SetId> = sets.into_iter().collect();
+        sets.sort_unstable();
+        sets.dedup();
+        if let [only] = *sets {
+            return only;
+        }
+        let sets: Box<[SetId]> = sets.into();
+        if let Some(&known) = self.unions.get(&sets) {
+            return known;
+        }
+        let members: Vec<ContextId> = sets.iter().flat_map(|set| &self.sets[set.index()]).copied().collect();
+        self.effort += members.len();
+        let union = self.set(members);
+        self.unions.insert(sets, union);
+        union
+    }
+
+    /// The members of a set, sorted.
+    pub fn members(&self, set: SetId) -> &[ContextId] {
+        &self.sets[set.index()]
+    }
+
+    /// The terminals that can come next in one of some contexts, and whether the text is a sentence in one.
+    pub fn wanted(&mut self, engine: &Earley, set: SetId) -> (Arc<BitSet>, bool) {
+        if let Some(known) = self.viable.get(&set) {
+            return known.clone();
+        }
+        let mut wanted = BitSet::new(engine.cfg.n_terminals);
+        let mut is_sentence = false;
+        for &member in &*self.sets[set.index()] {
+            let context = &self.contexts[member.index()];
+            wanted.union_with(&engine.viable[context.viable as usize]);
+            is_sentence |= context.is_sentence;
+        }
+        let found = (Arc::new(wanted), is_sentence);
+        self.viable.insert(set, found.clone());
+        found
+    }
+
+    /// The first context that was found of which a piece sees the same that can only become one of some
+    /// terminals, or be ignored: `number` is one for each such set.
+    pub fn seen_by(
+        &mut self,
+        engine: &mut Earley,
+        context: ContextId,
+        (number, terminals, skips): (u32, &BitSet, bool),
+    ) -> Result<ContextId, RecognizerError> {
+        if let Some(&known) = self.seen_alike.get(&(context, number)) {
+            return Ok(known);
+        }
+        let here = self.set(vec![context]);
+        let mut viable = engine.viable[self.contexts[context.index()].viable as usize].clone();
+        viable.intersect_with(terminals);
+        let mut seen = Vec::new();
+        for way in skips.then_some(None).into_iter().chain(viable.iter().map(|t| Some(TerminalId::new(t)))) {
+            seen.push((way, self.after(engine, (here, way))?));
+        }
+        let first = *self.first_seen.entry((number, seen.into())).or_insert(context);
+        self.seen_alike.insert((context, number), first);
+        Ok(first)
+    }
+
+    /// The same of all members of a set.
+    pub fn all_seen_by(
+        &mut self,
+        engine: &mut Earley,
+        set: SetId,
+        piece: (u32, &BitSet, bool),
+    ) -> Result<SetId, RecognizerError> {
+        if let Some(&known) = self.sets_seen.get(&(set, piece.0)) {
+            return Ok(known);
+        }
+        let members = self.sets[set.index()].clone();
+        let members = members.iter().map(|&member| self.seen_by(engine, member, piece));
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let seen = self.set(members);
+        self.sets_seen.insert((set, piece.0), seen);
+        Ok(seen)
+    }
+
+    /// Whether what was read on some way to a context is a sentence.
+    pub fn is_sentence(&self, context: ContextId) -> bool {
+        self.contexts[context.index()].is_sentence
+    }
+
+    /// A measure of what was done so far: items that were made and looked at.
+    pub fn effort(&self) -> usize {
+        self.n_items + self.effort
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        let known = self.contexts.len() + self.completed.len() + self.completed_in.len() + self.read.len();
+        let known = known + self.meetings.len() + self.sets.len();
+        self.n_items * size_of::<Item>() + known * 96
+    }
+
+    /// Whether one of some contexts reads a terminal (or has anything that an ignored piece leaves).
+    pub fn reads(&mut self, engine: &mut Earley, way: Way) -> Result<bool, RecognizerError> {
+        Ok(!self.after(engine, way)?.is_empty())
+    }
+
+    /// What is known where some ways meet; `None` if none of them can be gone.
+    pub fn meet(
+        &mut self,
+        engine: &mut Earley,
+        ways: &[Way],
+    ) -> Result<Option<Arc<Meeting>>, RecognizerError> {
+        let mut ways: Vec<Way> = ways.to_vec();
+        ways.sort_unstable();
+        ways.dedup();
+        let ways: Box<[Way]> = ways.into();
+        if let Some(known) = self.meetings.get(&ways) {
+            return Ok(known.clone());
+        }
+        let mut seeds = Vec::new();
+        for &way in &ways {
+            seeds.extend_from_slice(&self.after(engine, way)?);
+        }
+        let meeting = match seeds.is_empty() {
+            true => None,
+            false => {
+                for &(rest, origins) in &seeds {
+                    if let Some(lhs) = completes(engine, rest) {
+                        self.complete_in(engine, origins, lhs)?;
+                    }
+                }
+                let Closed { items, is_sentence } = self.close(engine, &seeds)?;
+                let context = self.intern(engine, &items, is_sentence)?;
+                Some(Arc::new(Meeting { ways: ways.clone(), items, context }))
+            }
+        };
+        self.meetings.insert(ways, meeting.clone());
+        Ok(meeting)
+    }
+
+    /// The items behind a way.
+    fn after(&mut self, engine: &mut Earley, way: Way) -> Result<Arc<[Item]>, RecognizerError> {
+        if let Some(known) = self.read.get(&way) {
+            return Ok(known.clone());
+        }
+        let mut collected = Collected::new();
+        for member in self.sets[way.0.index()].clone() {
+            match way.1 {
+                Some(terminal) => {
+                    for waiting in self.waiting(engine, member, Symbol::Terminal(terminal))? {
+                        self.collect(&mut collected, (waiting.after, waiting.origins));
+                    }
+                }
+                None => {
+                    for item in self.contexts[member.index()].kernel.clone() {
+                        self.collect(&mut collected, item);
+                    }
+                }
+            }
+        }
+        let items: Arc<[Item]> = self.sorted(engine, collected)?.into();
+        self.read.insert(way, items.clone());
+        Ok(items)
+    }
+
+    fn collect(&mut self, collected: &mut Collected, (rest, origins): Item) {
+        self.effort += 1;
+        let known = collected.entry(rest).or_default();
+        if known.last() != Some(&origins) {
+            known.push(origins);
+        }
+    }
+
+    /// What was collected, as items.
+    fn sorted(&mut self, engine: &mut Earley, collected: Collected) -> Result<Box<[Item]>, RecognizerError> {
+        let mut items = Vec::with_capacity(collected.len());
+        let mut kinds: BTreeMap<Class, (Vec<RestId>, Vec<SetId>)> = BTreeMap::new();
+        for (rest, origins) in collected {
+            match self.class(engine, rest) {
+                class @ Class::Kind(..) => {
+                    let (rests, all) = kinds.entry(class).or_default();
+                    rests.push(rest);
+                    all.extend(origins);
+                }
+                Class::Rest(_) => items.push((rest, self.union(origins))),
+            }
+        }
+        for (rests, origins) in kinds.into_values() {
+            let rest = match &mut self.joins {
+                Some(joins) => joins.join(engine, rests)?,
+                None => continue,
+            };
+            items.push((rest, self.union(origins)));
+        }
+        items.sort_unstable();
+        self.n_items += items.len();
+        if self.n_items > engine.limits.items {
+            return Err(RecognizerError::TooManyItems { limit: engine.limits.items });
+        }
+        Ok(items.into())
+    }
+
+    /// What a rest is the same as, wherever ways meet.
+    fn class(&mut self, engine: &Earley, rest: RestId) -> Class {
+        let Some(joins) = self.joins.as_mut().filter(|_| rest.index() >= engine.grown.from) else {
+            return Class::Rest(rest);
+        };
+        let fresh = || match engine.kind(rest) {
+            Some((automaton, kind)) => Class::Kind(automaton, kind),
+            None => Class::Rest(rest),
+        };
+        *joins.classes.entry(rest).or_insert_with(fresh)
+    }
+
+    /// The items of a context that wait for a symbol.
+    fn waiting(
+        &mut self,
+        engine: &mut Earley,
+        context: ContextId,
+        symbol: Symbol,
+    ) -> Result<Vec<Waiting>, RecognizerError> {
+        let Context { kernel, prediction, .. } = &self.contexts[context.index()];
+        let grown_from = engine.grown.from;
+        let from = kernel
+            .partition_point(|&(rest, _)| engine.first(rest) < Some(symbol) && rest.index() < grown_from);
+        let listed = kernel[from..].iter().take_while(|&&(rest, _)| engine.first(rest) == Some(symbol));
+        let mut waiting: Vec<Waiting> = listed
+            .map(|&(rest, origins)| {
+                let after = engine.rests[rest.index()].next;
+                Waiting { before: Some(rest), number: None, after, origins }
+            })
+            .collect();
+        let prediction = *prediction;
+        let mut growing: Vec<(Option<RestId>, RestId, u32, SetId)> = Vec::new();
+        if !engine.grown.is_empty() {
+            let from = kernel.partition_point(|&(rest, _)| rest.index() < grown_from);
+            for &(rest, origins) in &kernel[from..] {
+                growing
+                    .extend(engine.numbers(rest, symbol).map(|number| (Some(rest), rest, number, origins)));
+            }
+        }
+        let steps = &engine.predictions[prediction as usize].steps;
+        let from = steps.partition_point(|step| step.0 < symbol);
+        let predicted = steps[from..].iter().take_while(|step| step.0 == symbol);
+        let predicted: Vec<RestId> = predicted.map(|step| step.1).collect();
+        for after in predicted {
+            let origins = self.begin(engine, context, after)?;
+            waiting.push(Waiting { before: None, number: None, after, origins });
+        }
+        if !engine.grown.is_empty() {
+            let starts: Vec<(RestId, u32)> = engine.starts(prediction, symbol).collect();
+            for (rest, number) in starts {
+                let origins = self.begin(engine, context, rest)?;
+                growing.push((None, rest, number, origins));
+            }
+            for (before, rest, number, origins) in growing {
+                let after = engine.grow(rest, number)?;
+                waiting.push(Waiting { before, number: Some(number), after, origins });
+            }
+        }
+        self.effort += 1 + waiting.len();
+        Ok(waiting)
+    }
+
+    /// Where a rule begins that is predicted in a context: there, or in the first context that was found in
+    /// which completing its left side comes to the same. (So what stands around it is left out of what is in
+    /// it: contexts with and without it have the same stacks upon them.)
+    fn begin(
+        &mut self,
+        engine: &mut Earley,
+        context: ContextId,
+        rest: RestId,
+    ) -> Result<SetId, RecognizerError> {
+        let lhs = engine.rests[rest.index()].lhs;
+        let origin = match self.begins.get(&(context, lhs)) {
+            Some(&known) => known,
+            None if self.depth == MAX_DEPTH => context,
+            None => {
+                // While that is found out, for rules that begin with what they are rules of: here.
+                self.begins.insert((context, lhs), context);
+                self.depth += 1;
+                let closed = self.complete(engine, context, lhs);
+                self.depth -= 1;
+                let closed = closed?;
+                let is_open = |item: &&Item| is_open(engine, item.0);
+                let open: Box<[Item]> = closed.items.iter().filter(is_open).copied().collect();
+                let key = (lhs, open, closed.is_sentence);
+                let origin = *self.alike.entry(key).or_insert(context);
+                self.begins.insert((context, lhs), origin);
+                origin
+            }
+        };
+        Ok(self.set(vec![origin]))
+    }
+
+    /// What follows from completing a nonterminal that began in some contexts; computed once.
+    fn complete_in(
+        &mut self,
+        engine: &mut Earley,
+        set: SetId,
+        lhs: NonterminalId,
+    ) -> Result<Arc<Closed>, RecognizerError> {
+        if let Some(known) = self.completed_in.get(&(set, lhs)) {
+            return Ok(known.clone());
+        }
+        let mut collected = Collected::new();
+        let mut is_sentence = false;
+        for member in self.sets[set.index()].clone() {
+            let closed = self.complete(engine, member, lhs)?;
+            is_sentence |= closed.is_sentence;
+            for &item in &*closed.items {
+                self.collect(&mut collected, item);
+            }
+        }
+        let closed = Arc::new(Closed { items: self.sorted(engine, collected)?, is_sentence });
+        self.completed_in.insert((set, lhs), closed.clone());
+        Ok(closed)
+    }
+
+    fn complete(
+        &mut self,
+        engine: &mut Earley,
+        context: ContextId,
+        lhs: NonterminalId,
+    ) -> Result<Arc<Closed>, RecognizerError> {
+        if let Some(known) = self.completed.get(&(context, lhs)) {
+            return Ok(known.clone());
+        }
+        let waiting = self.waiting(engine, context, Symbol::Nonterminal(lhs))?;
+        let seeds: Vec<Item> = waiting.iter().map(|waiting| (waiting.after, waiting.origins)).collect();
+        let closed = Arc::new(self.close(engine, &seeds)?);
+        self.completed.insert((context, lhs), closed.clone());
+        Ok(closed)
+    }
+
+    /// All items that follow from some by completion, those included.
+    fn close(&mut self, engine: &mut Earley, seeds: &[Item]) -> Result<Closed, RecognizerError> {
+        let mut collected = Collected::new();
+        let mut is_sentence = false;
+        let mut agenda: Vec<Item> = seeds.to_vec();
+        let mut seen: FxHashSet<Item> = FxHashSet::default();
+        while let Some((rest, origins)) = agenda.pop() {
+            self.effort += 1;
+            if !seen.insert((rest, origins)) {
+                continue;
+            }
+            collected.entry(rest).or_default().push(origins);
+            match engine.first(rest) {
+                Some(Symbol::Nonterminal(n)) if engine.nullable.contains(n.index()) => {
+                    agenda.push((engine.rests[rest.index()].next, origins));
+                }
+                Some(_) => {}
+                None if rest.index() >= engine.grown.from => {
+                    agenda.extend(engine.grown.end(rest).map(|end| (end, origins)));
+                }
+                None => {
+                    let lhs = engine.rests[rest.index()].lhs;
+                    if lhs.index() == engine.cfg.n_nonterminals {
+                        is_sentence = true;
+                    } else if let Some(known) = self.completed_in.get(&(origins, lhs)).cloned() {
+                        // These are closed already.
+                        is_sentence |= known.is_sentence;
+                        for &item in &*known.items {
+                            self.collect(&mut collected, item);
+                        }
+                    } else {
+                        for member in self.sets[origins.index()].clone() {
+                            match self.completed.get(&(member, lhs)).cloned() {
+                                Some(known) => {
+                                    is_sentence |= known.is_sentence;
+                                    for &item in &*known.items {
+                                        self.collect(&mut collected, item);
+                                    }
+                                }
+                                None => {
+                                    let waiting = self.waiting(engine, member, Symbol::Nonterminal(lhs))?;
+                                    agenda.extend(
+                                        waiting.iter().map(|waiting| (waiting.after, waiting.origins)),
+                                    );
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Closed { items: self.sorted(engine, collected)?, is_sentence })
+    }
+
+    fn intern(
+        &mut self,
+        engine: &mut Earley,
+        items: &[Item],
+        is_sentence: bool,
+    ) -> Result<ContextId, RecognizerError> {
+        let kernel: Box<[Item]> = items.iter().filter(|item| is_open(engine, item.0)).copied().collect();
+        if let Some(&known) = self.ids.get(&(kernel.clone(), is_sentence)) {
+            return Ok(known);
+        }
+        let (prediction, viable) = engine.predicted(kernel.iter().map(|&(rest, _)| rest));
+        self.n_items += kernel.len();
+        let id = ContextId::new(self.contexts.len());
+        self.contexts.push(Context { kernel: kernel.clone(), prediction, viable, is_sentence });
+        self.ids.insert((kernel, is_sentence), id);
+        Ok(id)
+    }
+}
+
+/// Whether something of a rest is left.
+fn is_open(engine: &Earley, rest: RestId) -> bool {
+    engine.first(rest).is_some() || rest.index() >= engine.grown.from
+}
+
+/// The left side that a rest completes, if it can be complete.
+fn completes(engine: &Earley, rest: RestId) -> Option<NonterminalId> {
+    let is_end = engine.first(rest).is_none() && engine.grown.completes(rest);
+    let lhs = engine.rests[rest.index()].lhs;
+    (is_end && lhs.index() < engine.cfg.n_nonterminals).then_some(lhs)
+}
+
+/// A way back through a lattice, from its end to its beginning: one derivation of what is read along it.
+///
+/// At each place it says by which way the piece that ends there is read, and is told in which place that
+/// piece began. Choices are drawn, so another seed may go another way.
+#[derive(Clone)]
+pub struct Unwinding {
+    /// The item that is unwound.
+    item: Single,
+    /// What was read of its automaton, if it has one, from right to left.
+    read: Vec<u32>,
+    /// Whether the right-hand side is whole.
+    is_whole: bool,
+    /// The items that are come to when what is unwound is complete, and what was read behind them.
+    waiting: Vec<Frame>,
+}
+
+#[derive(Clone)]
+struct Frame {
+    target: Single,
+    read: Vec<u32>,
+    is_whole: bool,
+    /// Where it was chosen what completes.
+    chosen: (usize, RestId),
+}
+
+/// An item at a place, the one that it leads to there, and whether by completing something.
+struct Hop {
+    item: Single,
+    before: Option<(usize, bool)>,
+    /// Whether it is of the right-hand side that is unwound.
+    is_own: bool,
+}
+
+/// An item to which something has to lead, and what was read behind it, from right to left.
+struct Goal<'a> {
+    item: Single,
+    class: Class,
+    read: &'a [u32],
+    is_whole: bool,
+}
+
+impl Goal<'_> {
+    /// The terminals that lead to it, each from contexts in which a piece began.
+    fn steps(
+        &self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        meeting: &Meeting,
+        random: &mut Random,
+    ) -> Result<Vec<(Way, ContextId, Waiting)>, RecognizerError> {
+        let mut steps = Vec::new();
+        for &way in &meeting.ways {
+            let items = contexts.after(engine, way)?;
+            if !contexts.has(engine, &items, self.item) {
+                continue;
+            }
+            for member in drawn(&contexts.sets[way.0.index()], random) {
+                if steps.len() >= ENOUGH {
+                    break;
+                }
+                let all = match way.1 {
+                    Some(terminal) => contexts.waiting(engine, member, Symbol::Terminal(terminal))?,
+                    // What an ignored piece leaves is what was there before.
+                    None => {
+                        let kernel = contexts.contexts[member.index()].kernel.iter();
+                        let as_is = |&(rest, origins): &Item| Waiting {
+                            before: Some(rest),
+                            number: None,
+                            after: rest,
+                            origins,
+                        };
+                        kernel.map(as_is).collect()
+                    }
+                };
+                for waiting in all {
+                    if self.class == contexts.class(engine, waiting.after)
+                        && contexts.holds(waiting.origins, self.item.1)
+                        && is_read(engine, &waiting, self.read, self.is_whole)?
+                    {
+                        steps.push((way, member, waiting));
+                    }
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The items at the same place that lead to it, each with what it costs and whether by completing
+    /// something.
+    fn hops(
+        &self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        learned: &Learned,
+        (place, meeting): (usize, &Meeting),
+        random: &mut Random,
+    ) -> Result<Vec<(usize, Single, bool)>, RecognizerError> {
+        let (rest, origin) = self.item;
+        let mut found = Vec::new();
+        for &(other, origins) in &meeting.items {
+            let is_left_out = match engine.first(other) {
+                Some(Symbol::Nonterminal(n)) => {
+                    engine.nullable.contains(n.index()) && engine.rests[other.index()].next == rest
+                }
+                Some(Symbol::Terminal(_)) => false,
+                None => other != rest && engine.grown.end(other) == Some(rest),
+            };
+            if is_left_out && contexts.holds(origins, origin) {
+                found.push((0, (other, origin), false));
+            }
+            let lhs = engine.rests[other.index()].lhs;
+            if is_open(engine, other) || lhs.index() == engine.cfg.n_nonterminals {
+                continue;
+            }
+            let n_found = found.len();
+            for member in drawn(&contexts.sets[origins.index()], random) {
+                if found.len() >= n_found + ENOUGH {
+                    break;
+                }
+                let closed = contexts.complete(engine, member, lhs)?;
+                if contexts.has(engine, &closed.items, self.item) {
+                    let astray = learned.astray.get(&(place, other)).copied().unwrap_or(0);
+                    let cost = astray + self.cost(contexts, engine, member, lhs)?;
+                    found.push((cost, (other, member), true));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What it costs to come to it by completing a nonterminal that began in a context.
+    fn cost(
+        &self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        context: ContextId,
+        lhs: NonterminalId,
+    ) -> Result<usize, RecognizerError> {
+        let (mut n_before, mut n_read) = (0, 0);
+        for waiting in contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
+            if self.class == contexts.class(engine, waiting.after) {
+                n_before += 1;
+                n_read += usize::from(is_read(engine, &waiting, self.read, self.is_whole)?);
+            }
+        }
+        Ok(if n_before > 0 && n_read == 0 { SEEMS_ASTRAY } else { 0 })
+    }
+}
+
+/// A step back over a terminal.
+pub struct StepBack {
+    /// By which of the ways that meet.
+    pub way: Way,
+    /// The context in which the piece began.
+    pub context: ContextId,
+    waiting: Waiting,
+    origin: ContextId,
+}
+
+/// Which choices of ways back led astray, where contexts do not know all ([`Contexts::new`]): at which places
+/// what should not be taken for complete.
+#[derive(Default)]
+pub struct Learned {
+    astray: FxHashMap<(usize, RestId), usize>,
+}
+
+/// What is added to the cost of a choice that seems to lead astray.
+const SEEMS_ASTRAY: usize = 1_000;
+
+impl Unwinding {
+    /// The way back from the end of a sentence.
+    pub fn of_sentence(engine: &Earley) -> Self {
+        let root = engine.rests[engine.root.index()].next;
+        Self { item: (root, Contexts::START), read: Vec::new(), is_whole: true, waiting: Vec::new() }
+    }
+
+    /// The way back from the end of a prefix of a sentence: from the place where the piece in progress began,
+    /// which may become one of some terminals, any if none are given. `None` if nothing there waits for one
+    /// of these.
+    pub fn of_piece(
+        contexts: &Contexts,
+        engine: &mut Earley,
+        context: ContextId,
+        wanted: Option<&BitSet>,
+        random: &mut Random,
+    ) -> Option<Self> {
+        let waits = |engine: &mut Earley, rest: RestId| {
+            wanted.is_none_or(|wanted| {
+                let viable = engine.predicted(std::iter::once(rest)).1;
+                engine.viable[viable as usize].intersects(wanted)
+            })
+        };
+        let item = Self::in_progress(contexts, engine, context, waits, random)?;
+        Some(Self { item, read: Vec::new(), is_whole: false, waiting: Vec::new() })
+    }
+
+    /// An item that is in progress in a context.
+    fn in_progress(
+        contexts: &Contexts,
+        engine: &mut Earley,
+        context: ContextId,
+        mut waits: impl FnMut(&mut Earley, RestId) -> bool,
+        random: &mut Random,
+    ) -> Option<Single> {
+        let kernel = contexts.contexts[context.index()].kernel.clone();
+        let items: Vec<Item> = kernel.iter().copied().filter(|&(rest, _)| waits(engine, rest)).collect();
+        if items.is_empty() {
+            return None;
+        }
+        let &(rest, origins) = random.choose(&items);
+        Some((rest, *random.choose(&contexts.sets[origins.index()])))
+    }
+
+    /// One step back from a place where ways meet, over the terminal that ends there. `None` if nothing leads
+    /// to the item, which cannot be.
+    pub fn back(
+        &mut self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        learned: &Learned,
+        (place, meeting): (usize, &Meeting),
+        random: &mut Random,
+    ) -> Result<Option<StepBack>, RecognizerError> {
+        // In depth over the items here, what costs least first.
+        let mut hops: Vec<Hop> = vec![Hop { item: self.item, before: None, is_own: true }];
+        let mut seen = FxHashSet::from_iter([self.item]);
+        let mut open = vec![0];
+        while let Some(at) = open.pop() {
+            let Hop { item, is_own, .. } = hops[at];
+            let (read, is_whole) = if is_own { (&*self.read, self.is_whole) } else { (&[][..], true) };
+            let goal = Goal { item, class: contexts.class(engine, item.0), read, is_whole };
+            let steps = goal.steps(contexts, engine, meeting, random)?;
+            if !steps.is_empty() {
+                let (way, context, waiting) = *random.choose(&steps);
+                self.descend(&hops, at, place);
+                return Ok(Some(StepBack { way, context, waiting, origin: item.1 }));
+            }
+            let mut found = goal.hops(contexts, engine, learned, (place, meeting), random)?;
+            for turn in 0..found.len() {
+                let other = turn + random.below(found.len() - turn);
+                found.swap(turn, other);
+            }
+            // The one that costs least comes last, for it is taken first.
+            found.sort_by_key(|&(cost, ..)| Reverse(cost));
+            for (_, item, completes) in found {
+                if seen.insert(item) {
+                    open.push(hops.len());
+                    hops.push(Hop { item, before: Some((at, completes)), is_own: is_own && !completes });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on with an item that completes what is unwound, or what that waits for.
+    fn descend(&mut self, hops: &[Hop], at: usize, place: usize) {
+        let mut way = vec![at];
+        while let Some((before, _)) = way.last().and_then(|&hop| hops[hop].before) {
+            way.push(before);
+        }
+        for hop in way.iter().rev().map(|&hop| &hops[hop]) {
+            if let Some((_, true)) = hop.before {
+                self.wait(self.item, (place, hop.item.0));
+            }
+            self.item = hop.item;
+        }
+    }
+
+    /// Goes on with a right-hand side whose completion leads to a target.
+    fn wait(&mut self, target: Single, chosen: (usize, RestId)) {
+        let read = std::mem::take(&mut self.read);
+        let is_whole = std::mem::replace(&mut self.is_whole, true);
+        self.waiting.push(Frame { target, read, is_whole, chosen });
+    }
+
+    /// The item that waits for the terminal of a step in a context of which its piece sees the same.
+    fn seen_alike(
+        &self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        (context, step): (ContextId, &StepBack),
+        random: &mut Random,
+    ) -> Result<Option<Waiting>, RecognizerError> {
+        let Some(terminal) = step.way.1 else { return Ok(Some(step.waiting)) };
+        let mut options = Vec::new();
+        for found in contexts.waiting(engine, context, Symbol::Terminal(terminal))? {
+            if found.after == step.waiting.after
+                && contexts.holds(found.origins, step.origin)
+                && is_read(engine, &found, &self.read, self.is_whole)?
+            {
+                options.push(found);
+            }
+        }
+        Ok((!options.is_empty()).then(|| *random.choose(&options)))
+    }
+
+    /// Goes on from the place where the piece of a step began. False if what was read is no right-hand side:
+    /// then this way back has come to an end, and something was learned for another.
+    pub fn begin(
+        &mut self,
+        contexts: &mut Contexts,
+        engine: &mut Earley,
+        learned: &mut Learned,
+        (context, step): (ContextId, &StepBack),
+        random: &mut Random,
+    ) -> Result<bool, RecognizerError> {
+        let (mut waiting, mut origin) = (step.waiting, step.origin);
+        if context != step.context {
+            // It sees the same of this one, but the item may be another.
+            match self.seen_alike(contexts, engine, (context, step), random)? {
+                Some(other) => waiting = other,
+                None => return Ok(false),
+            }
+        }
+        loop {
+            self.read.extend(waiting.number);
+            if let Some(before) = waiting.before {
+                self.item = (before, origin);
+                return Ok(true);
+            }
+            // It is predicted here, and so are perhaps those that wait for it.
+            let lhs = engine.rests[waiting.after.index()].lhs;
+            let Some(Frame { target, read, is_whole, chosen }) = self.waiting.pop() else {
+                // What is in progress at the end of the text has nobody who waits for its end.
+                let begins = |engine: &mut Earley, rest: RestId| {
+                    engine.begun(std::iter::once(rest)).0.contains(lhs.index())
+                };
+                let Some(item) = Self::in_progress(contexts, engine, context, begins, random) else {
+                    return Ok(false);
+                };
+                (self.item, self.is_whole) = (item, false);
+                self.read.clear();
+                return Ok(true);
+            };
+            (self.read, self.is_whole) = (read, is_whole);
+            let Some((item, began, completes)) =
+                self.who_waits((contexts, engine), context, (lhs, target), random)?
+            else {
+                *learned.astray.entry(chosen).or_default() += 1;
+                return Ok(false);
+            };
+            (waiting, origin) = (item, began);
+            if completes {
+                self.wait(target, chosen);
+            }
+        }
+    }
+
+    /// By which item that waits in a context for a nonterminal completing that comes to a target, where that
+    /// item began, and whether it is complete then itself.
+    fn who_waits(
+        &self,
+        (contexts, engine): (&mut Contexts, &mut Earley),
+        context: ContextId,
+        (mut lhs, target): (NonterminalId, Single),
+        random: &mut Random,
+    ) -> Result<Option<(Waiting, ContextId, bool)>, RecognizerError> {
+        let mut seen = FxHashSet::default();
+        while seen.insert(lhs) {
+            let (mut options, mut through) = (Vec::new(), None);
+            for waiting in contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
+                for origin in contexts.sets[waiting.origins.index()].clone() {
+                    let Some(completes) = contexts.leads(engine, (waiting.after, origin), target)? else {
+                        continue;
+                    };
+                    // Behind one that is complete nothing was read.
+                    let (read, is_whole) =
+                        if completes { (&[][..], true) } else { (&*self.read, self.is_whole) };
+                    if !is_read(engine, &waiting, read, is_whole)? {
+                        continue;
+                    }
+                    if completes && waiting.before.is_none() {
+                        through = Some(engine.rests[waiting.after.index()].lhs);
+                    } else {
+                        options.push((waiting, origin, completes));
+                    }
+                }
+            }
+            if !options.is_empty() {
+                return Ok(Some(*random.choose(&options)));
+            }
+            // A rule of one symbol that is predicted here too.
+            let Some(next) = through else { break };
+            lhs = next;
+        }
+        Ok(None)
+    }
+}
+
+/// Ways of one kind among which one is drawn.
+const ENOUGH: usize = 8;
+
+/// The members of a set from some one on.
+fn drawn(members: &[ContextId], random: &mut Random) -> Vec<ContextId> {
+    let from = random.below(members.len().max(1));
+    members[from..].iter().chain(&members[..from]).copied().collect()
+}
+
+/// Whether what was read, from right to left, can follow an item and the symbol that it waits for.
+fn is_read(
+    engine: &Earley,
+    waiting: &Waiting,
+    read: &[u32],
+    is_whole: bool,
+) -> Result<bool, RecognizerError> {
+    let Some(number) = waiting.number else { return Ok(true) };
+    let start = || engine.grown.start_of(engine.rests[waiting.after.index()].lhs);
+    let Some(before) = waiting.before.or_else(start) else { return Ok(true) };
+    let symbols = std::iter::once(number).chain(read.iter().rev().copied());
+    engine.reads(before, symbols, is_whole)
+}
+
+impl Contexts {
+    /// Whether a set has a member.
+    fn holds(&self, set: SetId, context: ContextId) -> bool {
+        self.sets[set.index()].binary_search(&context).is_ok()
+    }
+
+    /// Whether there is one of some items, or what stands for it where ways meet, that began in a context.
+    fn has(&mut self, engine: &Earley, items: &[Item], (rest, origin): Single) -> bool {
+        let class = self.class(engine, rest);
+        items.iter().any(|&(other, origins)| {
+            (other == rest || class == self.class(engine, other)) && self.holds(origins, origin)
+        })
+    }
+
+    /// Whether one item comes to another without reading anything: by completing its left side, or else.
+    fn leads(
+        &mut self,
+        engine: &mut Earley,
+        from: Single,
+        to: Single,
+    ) -> Result<Option<bool>, RecognizerError> {
+        let mut at = from.0;
+        loop {
+            if from.1 == to.1 && self.class(engine, at) == self.class(engine, to.0) {
+                return Ok(Some(false));
+            }
+            at = match engine.first(at) {
+                Some(Symbol::Nonterminal(n)) if engine.nullable.contains(n.index()) => {
+                    engine.rests[at.index()].next
+                }
+                Some(_) => return Ok(None),
+                None => match engine.grown.end(at) {
+                    Some(end) => end,
+                    None if is_open(engine, at) => return Ok(None),
+                    None => break,
+                },
+            };
+        }
+        let lhs = engine.rests[at.index()].lhs;
+        if lhs.index() == engine.cfg.n_nonterminals {
+            return Ok(None);
+        }
+        let closed = self.complete(engine, from.1, lhs)?;
+        Ok(self.has(engine, &closed.items, to).then_some(true))
+    }
+}
