@@ -118,10 +118,10 @@ impl Tokens {
         }
     }
 
-    /// One of the tokens whose bits are in a word of a row, but for a few.
-    fn in_word(words: &[u32], gone: &[TokenId], at: usize) -> Option<TokenId> {
+    /// One of the tokens whose bits are in a word of a row, and among some, but for a few.
+    fn in_word(words: &[u32], gone: &[TokenId], (at, among): (usize, u32)) -> Option<TokenId> {
         let id = |left: u32| TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize);
-        let mut left = words[at];
+        let mut left = words[at] & among;
         while left != 0 && gone.binary_search(&id(left)).is_ok() {
             left &= left - 1;
         }
@@ -143,9 +143,9 @@ impl Tokens {
     pub fn first(&self) -> Option<TokenId> {
         match (self, self.row()) {
             (Self::Few(tokens), _) => tokens.first().copied(),
-            (_, row) => {
-                row.and_then(|(words, gone)| (0..words.len()).find_map(|at| Self::in_word(words, gone, at)))
-            }
+            (_, row) => row.and_then(|(words, gone)| {
+                (0..words.len()).find_map(|at| Self::in_word(words, gone, (at, u32::MAX)))
+            }),
         }
     }
 
@@ -154,8 +154,13 @@ impl Tokens {
         match (self, self.row()) {
             (Self::Few(tokens), _) => (!tokens.is_empty()).then(|| *random.choose(tokens)),
             (_, row) => row.and_then(|(words, gone)| {
-                let from = random.below(words.len());
-                (from..words.len()).chain(0..from).find_map(|at| Self::in_word(words, gone, at))
+                // From some bit on, and around.
+                let from = random.below((words.len() * MASK_BITS).max(1));
+                let (word, high) = (from / MASK_BITS, u32::MAX << (from % MASK_BITS));
+                let others = (word + 1..words.len()).chain(0..word).map(|at| (at, u32::MAX));
+                let first = (!words.is_empty()).then_some((word, high));
+                let parts = first.into_iter().chain(others).chain(first.map(|_| (word, !high)));
+                parts.into_iter().find_map(|part| Self::in_word(words, gone, part))
             }),
         }
     }
