@@ -4,29 +4,20 @@
 //! is a text with EOS behind it up to the last slot, or the beginning of a longer text. The right answer is
 //! part of the benchmark: the text is a completion, so a no ends the run.
 
-use std::path::PathBuf;
-
 use anygram::{
-    Canvas, Compiler, Constraint, Decision, End, Filling, GrammarFormat, LoadOptions, Slot, Solver, TokenId,
-    Undecided, Vocabulary,
+    Canvas, Compiler, Constraint, Decision, End, Filling, GrammarFormat, Slot, Solver, TokenId, Undecided,
+    Vocabulary,
 };
 use anygram_bits::Random;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use super::data;
+use super::From;
 use crate::measure::{print_table, progress, quantile, timed};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The folder of the schemas: a file of JSON Lines for each split, `SPLIT.jsonl.gz`.
-    #[arg(long, value_name = "DIR", default_value = "../shared/data/jsonschemabench")]
-    data: PathBuf,
-    /// The ranks of the vocabulary, a `.tiktoken` file.
-    #[arg(long, value_name = "FILE", default_value = "../shared/data/tokenizers/qwen.tiktoken.gz")]
-    vocabulary: PathBuf,
-    /// Only splits whose name begins so (repeatable).
-    #[arg(long, value_name = "SPLIT")]
-    only: Vec<String>,
+    #[command(flatten)]
+    from: From,
     /// Only every so-many-th schema of a split.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     every: u32,
@@ -44,15 +35,11 @@ pub struct Args {
     slow: bool,
 }
 
-const EOS: TokenId = TokenId(151_643);
+const EOS: TokenId = TokenId(super::EOS);
 
 pub fn run(args: &Args) -> Result<()> {
-    let options = LoadOptions { eos: vec![EOS.0], ..LoadOptions::default() };
-    let vocabulary =
-        Vocabulary::from_file(&args.vocabulary, &options).context("say where it is by --vocabulary")?;
-    let wanted =
-        |split: &str| args.only.is_empty() || args.only.iter().any(|only| split.starts_with(&**only));
-    let mut schemas = data::schemas(&args.data, wanted, (args.every as usize, None))?;
+    let vocabulary = args.from.vocabulary()?;
+    let mut schemas = args.from.schemas(args.every, None)?;
     schemas.retain(|schema| args.schema.as_ref().is_none_or(|name| *name == schema.id));
     let (mut first, mut changed) = (Line::default(), Line::default());
     let mut random = Random::new(27);
@@ -90,7 +77,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     bar.finish_and_clear();
     if first.millis.is_empty() {
-        bail!("no schema is asked for in {} that has a valid text", args.data.display());
+        bail!("no schema is asked for in {} that has a valid text", args.from.data.display());
     }
     let heading = format!("{} slots, {} % of them holes: completable", args.slots, args.holes);
     let columns = ["milliseconds", "canvases", "p50", "p90", "p99", "max", "undecided"];

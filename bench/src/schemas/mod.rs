@@ -19,9 +19,9 @@ use self::report::{Report, Row};
 use crate::masks::engine::{self, Maker, OURS};
 use crate::measure::progress;
 
+/// Where schemas and tokens come from.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct From {
     /// The folder of the schemas: a file of JSON Lines for each split, `SPLIT.jsonl.gz`.
     #[arg(long, value_name = "DIR", default_value = "../shared/data/jsonschemabench")]
     data: PathBuf,
@@ -31,6 +31,30 @@ pub struct Args {
     /// Only splits whose name begins so (repeatable).
     #[arg(long, value_name = "SPLIT")]
     only: Vec<String>,
+}
+
+impl From {
+    fn vocabulary(&self) -> Result<Vocabulary> {
+        let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
+        Vocabulary::from_file(&self.vocabulary, &options).context("say where it is by --vocabulary")
+    }
+
+    /// The schemas of the splits that are wanted: every so-many-th, and of these so many.
+    fn schemas(&self, every: u32, first: Option<usize>) -> Result<Vec<Schema>> {
+        let wanted =
+            |split: &str| self.only.is_empty() || self.only.iter().any(|only| split.starts_with(&**only));
+        data::schemas(&self.data, wanted, (every as usize, first))
+    }
+}
+
+/// What ends a text.
+const EOS: u32 = 151_643;
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    from: From,
     /// Only every so-many-th schema of a split.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     every: u32,
@@ -62,9 +86,7 @@ Examples:
   anygram-bench json-schema --every 20 --budget 400";
 
 pub fn run(args: &Args) -> Result<()> {
-    let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
-    let vocabulary =
-        Vocabulary::from_file(&args.vocabulary, &options).context("say where it is by --vocabulary")?;
+    let vocabulary = args.from.vocabulary()?;
     let mut makers = engine::makers(&vocabulary)?;
     // As they come: with other limits they are other engines.
     makers.retain(|maker| !maker.name.ends_with("raised"));
@@ -72,12 +94,13 @@ pub fn run(args: &Args) -> Result<()> {
         makers.retain(|maker| maker.name == OURS);
         makers.push(engine::within_budget(&vocabulary, budget));
     }
-    let wanted =
-        |split: &str| args.only.is_empty() || args.only.iter().any(|only| split.starts_with(&**only));
-    let mut schemas = data::schemas(&args.data, wanted, (args.every as usize, args.first))?;
+    let mut schemas = args.from.schemas(args.every, args.first)?;
     schemas.retain(|schema| args.schema.as_ref().is_none_or(|name| *name == schema.id));
     if schemas.is_empty() {
-        bail!("no schema is asked for in {}: see --data, --only, --first and --schema", args.data.display());
+        bail!(
+            "no schema is asked for in {}: see --data, --only, --first and --schema",
+            args.from.data.display()
+        );
     }
     let bar = progress(schemas.len(), "schemas");
     let rows = schemas.iter().map(|schema| {

@@ -23,7 +23,7 @@ use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
-use anygram_lexer::transducer::{CutId, LexemeId, Place as LexerPlace};
+use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_recognizer::StateId;
 use anygram_recognizer::earley::contexts::{ContextId, Contexts, Learned, Meeting, SetId, Unwinding, Way};
 use anygram_vocab::TokenId;
@@ -119,7 +119,6 @@ pub(crate) struct Forward {
 
 /// A piece in progress behind a slot, by one way there.
 struct Piece {
-    lexeme: LexemeId,
     begun: SetId,
     source: Source,
     tokens: Tokens,
@@ -128,7 +127,7 @@ struct Piece {
 /// What can stand behind a slot, while it is collected.
 #[derive(Default)]
 struct Next {
-    pieces: BTreeMap<LexerPlace, Vec<Piece>>,
+    pieces: BTreeMap<LexemeId, Vec<Piece>>,
     ends: Vec<Incoming>,
 }
 
@@ -391,10 +390,8 @@ impl Parse<'_> {
     /// What was collected, as far as lexing and the contexts let it stand before the next slot.
     fn before(&mut self, contexts: &mut Contexts, slot: usize, next: Next) -> Result<Before, StepError> {
         let mut before = Before::default();
-        for (place, pieces) in next.pieces {
+        for (lexeme, pieces) in next.pieces {
             let begun = contexts.union(pieces.iter().map(|piece| piece.begun));
-            let lexemes: BTreeSet<LexemeId> = pieces.iter().map(|piece| piece.lexeme).collect();
-            let Some(lexeme) = self.joined(place, &lexemes)? else { continue };
             if let Some(begun) = self.seen_by(contexts, begun, lexeme)? {
                 let from = pieces.into_iter().map(|piece| (piece.source, piece.tokens)).collect();
                 before.entries.push(Entry { lexeme, begun, from });
@@ -437,25 +434,6 @@ impl Parse<'_> {
         }
         self.found.is_cut |= !left_out.is_empty();
         entries.retain(|entry| !left_out.contains(&entry.lexeme));
-    }
-
-    /// A lexeme of which all is wanted that is wanted of some at the same place.
-    fn joined(
-        &mut self,
-        place: LexerPlace,
-        lexemes: &BTreeSet<LexemeId>,
-    ) -> Result<Option<LexemeId>, StepError> {
-        if lexemes.len() == 1 {
-            return Ok(lexemes.first().copied());
-        }
-        let lexing = self.tables.constraint.language().lexing();
-        let transducer = self.tables.stepper.transducer_mut();
-        let mut all = BitSet::new(lexing.cfg.n_terminals);
-        for &lexeme in lexemes {
-            all.union_with(&transducer.candidates(lexing, lexeme));
-        }
-        let wanted = transducer.wanted_alone(lexing, &all);
-        Ok(transducer.at(lexing, place, wanted)?)
     }
 
     /// Of contexts in which a piece began those that it tells apart; `None` if it comes to nothing that any
@@ -545,14 +523,13 @@ impl Parse<'_> {
             }
             if is_last {
                 for (lexeme, sources) in stays {
-                    let place = self.tables.stepper.transducer().place(lexeme);
                     if !self.right(slot + 1).allows(slot + 1, self.tables.union_state(lexeme)) {
                         continue;
                     }
                     for source in sources {
                         let begun = self.begun(contexts, slot, source);
-                        let piece = Piece { lexeme, begun, source, tokens: Tokens::One(token) };
-                        next.pieces.entry(place).or_default().push(piece);
+                        let piece = Piece { begun, source, tokens: Tokens::One(token) };
+                        next.pieces.entry(lexeme).or_default().push(piece);
                     }
                 }
                 next.ends.append(&mut ends);
@@ -620,9 +597,8 @@ impl Parse<'_> {
         self.work.spend(1 + walk.stays.len() + walk.exits.len())?;
         for &(lexeme, ref tokens) in &walk.stays {
             if right.allows(slot + 1, self.tables.union_state(lexeme)) {
-                let place = self.tables.stepper.transducer().place(lexeme);
-                let piece = Piece { lexeme, begun, source, tokens: Tokens::Any(tokens.clone()) };
-                next.pieces.entry(place).or_default().push(piece);
+                let piece = Piece { begun, source, tokens: Tokens::Any(tokens.clone()) };
+                next.pieces.entry(lexeme).or_default().push(piece);
             }
         }
         for (at, exit) in walk.exits.iter().enumerate() {

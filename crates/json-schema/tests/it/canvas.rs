@@ -218,6 +218,20 @@ fn each_case(mut ask: impl FnMut(&Subject, &Canvas, &[Vec<TokenId>], &mut Random
     n
 }
 
+/// Whether an answer is that of all completions, if it is one.
+fn check(subject: &Subject, canvas: &Canvas, completions: &[Vec<TokenId>], answer: &Decision<Witness>) {
+    match answer {
+        Decision::Yes(witness) => {
+            let row = row_of(witness);
+            assert!(completions.contains(&row), "{}: {row:?}", subject.show(canvas));
+        }
+        Decision::No => {
+            assert!(completions.is_empty(), "{}: {:?}", subject.show(canvas), completions[0])
+        }
+        Decision::Unknown(_) => {}
+    }
+}
+
 #[test]
 fn completable_admissible_and_minimum_are_those_of_all_completions() {
     let (mut completable, mut tokens, mut minimum) = (Count::default(), Count::default(), Count::default());
@@ -226,14 +240,7 @@ fn completable_admissible_and_minimum_are_those_of_all_completions() {
         let mut solver = Solver::new(&subject.constraint).unwrap();
         let answer = solver.completable(canvas).unwrap();
         completable.add(answer.decided().is_some());
-        match &answer {
-            Decision::Yes(witness) => {
-                let row = row_of(witness);
-                assert!(completions.contains(&row), "{}: {row:?}", context());
-            }
-            Decision::No => assert!(completions.is_empty(), "{}: {:?}", context(), completions[0]),
-            Decision::Unknown(_) => {}
-        }
+        check(subject, canvas, completions, &answer);
         let admissible = solver.admissible(canvas).unwrap();
         for (hole, slot) in canvas.holes().enumerate() {
             let expected: BTreeSet<TokenId> = completions.iter().map(|row| row[slot]).collect();
@@ -269,20 +276,12 @@ fn all_texts_at_once_are_all_completions() {
     each_case(|subject, canvas, completions, random| {
         for (most_alike, count) in &mut counts {
             let mut solver = Solver::new(&subject.constraint).unwrap().by(By::Parse(*most_alike));
-            let mut check = |canvas: &Canvas, completions: &[Vec<TokenId>]| {
-                let context = || subject.show(canvas);
+            let mut ask = |canvas: &Canvas, completions: &[Vec<TokenId>]| {
                 let answer = solver.completable(canvas).unwrap();
                 count.add(answer.decided().is_some());
-                match &answer {
-                    Decision::Yes(witness) => {
-                        let row = row_of(witness);
-                        assert!(completions.contains(&row), "{}: {row:?}", context());
-                    }
-                    Decision::No => assert!(completions.is_empty(), "{}: {:?}", context(), completions[0]),
-                    Decision::Unknown(_) => {}
-                }
+                check(subject, canvas, completions, &answer);
             };
-            check(canvas, completions);
+            ask(canvas, completions);
             let mut canvas = canvas.clone();
             let holes: Vec<usize> = canvas.holes().collect();
             let mut left = completions.to_vec();
@@ -293,7 +292,7 @@ fn all_texts_at_once_are_all_completions() {
                     let token = known.map_or(TokenId(random.below(TOKENS.len()) as u32), |row| row[slot]);
                     left = before.iter().filter(|row| row[slot] == token).cloned().collect();
                     canvas.set(slot, token).unwrap();
-                    check(&canvas, &left);
+                    ask(&canvas, &left);
                     if !left.is_empty() && random.chance(50) {
                         break;
                     }

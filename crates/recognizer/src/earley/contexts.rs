@@ -354,7 +354,7 @@ impl Contexts {
                     }
                 }
                 None => {
-                    for item in self.contexts[member.index()].kernel.clone() {
+                    for item in self.left(engine, member) {
                         self.collect(&mut collected, item);
                     }
                 }
@@ -363,6 +363,16 @@ impl Contexts {
         let items: Arc<[Item]> = self.sorted(engine, collected)?.into();
         self.read.insert(way, items.clone());
         Ok(items)
+    }
+
+    /// What an ignored piece leaves of a context: all that is in progress there, and that it is a sentence.
+    fn left(&mut self, engine: &Earley, context: ContextId) -> Vec<Item> {
+        let Context { kernel, is_sentence, .. } = &self.contexts[context.index()];
+        let (mut left, is_sentence) = (kernel.to_vec(), *is_sentence);
+        if is_sentence {
+            left.push((engine.rests[engine.root.index()].next, self.set(vec![Self::START])));
+        }
+        left
     }
 
     fn collect(&mut self, collected: &mut Collected, (rest, origins): Item) {
@@ -682,16 +692,14 @@ impl Goal<'_> {
                 }
                 let all = match way.1 {
                     Some(terminal) => contexts.waiting(engine, member, Symbol::Terminal(terminal))?,
-                    // What an ignored piece leaves is what was there before.
                     None => {
-                        let kernel = contexts.contexts[member.index()].kernel.iter();
-                        let as_is = |&(rest, origins): &Item| Waiting {
+                        let as_is = |(rest, origins): Item| Waiting {
                             before: Some(rest),
                             number: None,
                             after: rest,
                             origins,
                         };
-                        kernel.map(as_is).collect()
+                        contexts.left(engine, member).into_iter().map(as_is).collect()
                     }
                 };
                 for waiting in all {
@@ -974,12 +982,13 @@ impl Unwinding {
         &self,
         (contexts, engine): (&mut Contexts, &mut Earley),
         context: ContextId,
-        (mut lhs, target): (NonterminalId, Single),
+        (lhs, target): (NonterminalId, Single),
         random: &mut Random,
     ) -> Result<Option<(Waiting, ContextId, bool)>, RecognizerError> {
-        let mut seen = FxHashSet::default();
-        while seen.insert(lhs) {
-            let (mut options, mut through) = (Vec::new(), None);
+        // Rules of one symbol that are predicted here too are gone through.
+        let (mut seen, mut open) = (FxHashSet::from_iter([lhs]), vec![lhs]);
+        while let Some(lhs) = open.pop() {
+            let mut options = Vec::new();
             for waiting in contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
                 for origin in contexts.sets[waiting.origins.index()].clone() {
                     let Some(completes) = contexts.leads(engine, (waiting.after, origin), target)? else {
@@ -991,19 +1000,17 @@ impl Unwinding {
                     if !is_read(engine, &waiting, read, is_whole)? {
                         continue;
                     }
-                    if completes && waiting.before.is_none() {
-                        through = Some(engine.rests[waiting.after.index()].lhs);
-                    } else {
+                    let other = engine.rests[waiting.after.index()].lhs;
+                    if !completes || waiting.before.is_some() {
                         options.push((waiting, origin, completes));
+                    } else if seen.insert(other) {
+                        open.push(other);
                     }
                 }
             }
             if !options.is_empty() {
                 return Ok(Some(*random.choose(&options)));
             }
-            // A rule of one symbol that is predicted here too.
-            let Some(next) = through else { break };
-            lhs = next;
         }
         Ok(None)
     }

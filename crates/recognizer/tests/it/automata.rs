@@ -18,9 +18,9 @@ use anygram_recognizer::{
 };
 use anygram_testkit::random::Random;
 
-const N_TERMINALS: usize = 4;
+pub const N_TERMINALS: usize = 4;
 const N_NONTERMINALS: usize = 4;
-const LIMITS: RecognizerLimits = RecognizerLimits { items: 50_000_000 };
+pub const LIMITS: RecognizerLimits = RecognizerLimits { items: 50_000_000 };
 
 /// An automaton that is written down: of each state its steps, whether it accepts, and the fewest symbols.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ fn symbol(random: &mut Random) -> Symbol {
 
 /// A random grammar, and the same written out; `None` if it has no sentence, or an automaton whose symbols
 /// derive nothing, or the empty sequence.
-fn random_cfgs(random: &mut Random) -> Option<(Cfg, Cfg)> {
+pub fn random_cfgs(random: &mut Random) -> Option<(Cfg, Cfg)> {
     let lhs = |random: &mut Random| NonterminalId::new(random.below(N_NONTERMINALS));
     let mut rules = Vec::new();
     for _ in 0..6 {

@@ -1,5 +1,6 @@
 //! All tests of this crate's interface, as one program: it is linked once.
 
 mod automata;
+mod contexts;
 mod sharing;
 mod valiant;
