@@ -93,8 +93,7 @@ fn build() -> Result<Vec<Program>> {
             "test",
             "--workspace",
             "--release",
-            "--lib",
-            "--bins",
+            // What has tests by its manifest, libraries and programs too.
             "--tests",
             "--no-run",
             "--message-format=json-render-diagnostics",
