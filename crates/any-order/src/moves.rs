@@ -16,7 +16,7 @@ use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{self, Group, Rest, Sweep};
 use anygram_left_to_right::tokens::Tokens;
 use anygram_lexer::transducer::{CutId, LexemeId};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::FxHashMap;
 
 /// What tokens, or what is left of them, do to one lexeme in progress.
@@ -97,8 +97,8 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    pub fn new() -> Self {
-        Self { walks: FxHashMap::default(), sweeps: mask::Walks::apart(), bytes: 0 }
+    pub fn new(vocabulary: &Vocabulary) -> Self {
+        Self { walks: FxHashMap::default(), sweeps: mask::Walks::apart(vocabulary), bytes: 0 }
     }
 
     pub fn memory_usage(&self) -> usize {

@@ -134,7 +134,7 @@ impl Tables {
         Ok(Self {
             constraint: constraint.clone(),
             stepper: Stepper::interning(constraint.language())?,
-            walks: Walks::new(),
+            walks: Walks::new(constraint.vocabulary()),
             rights: Rights::new(constraint, outline.clone()),
             outline_places: RefCell::default(),
             reads: FxHashMap::default(),

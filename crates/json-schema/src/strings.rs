@@ -33,6 +33,16 @@ pub struct Text {
     pub max: u64,
 }
 
+impl Text {
+    /// Lengths of at least this are not told apart.
+    pub(crate) fn counted(&self) -> u64 {
+        match self.max {
+            u64::MAX => self.min,
+            max => self.min.max(max.saturating_add(1)),
+        }
+    }
+}
+
 /// The patterns and formats that a schema names.
 #[derive(Default, Debug)]
 pub struct Strings {

@@ -13,7 +13,7 @@ use anygram_lexer::transducer::{Lexing, Place, Transducer};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Walked};
+use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Telling, Walked};
 use crate::sweep::{Group, Growing, NOWHERE, PlaceId, Sweep, Sweeper};
 use crate::tokens::Tokens;
 
@@ -154,50 +154,72 @@ impl Beside {
     }
 
     /// The sweep; `None` if what is common cannot be told here.
-    pub fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Sweep>, LexerError> {
+    pub fn finish(
+        self,
+        sweeper: Sweeper,
+        telling: Telling,
+        n_words: usize,
+    ) -> Result<Option<Sweep>, LexerError> {
         let (lexing, trie) = (sweeper.lexing, sweeper.trie);
         let union = &lexing.lexicon.union;
         let gone = self.difference.gone(trie, n_words);
         let (mut all, mut asked) = (Vec::new(), sweeper.asked);
         let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
+        let has_bounds = bounds.least > 0 || bounds.most < u64::MAX;
+        let mut places = Places { lexing, fillers: Vec::new() };
         for fate in &self.walked.fates {
-            let within = self.walked.within(fate, bounds, trie, n_words);
-            let (tokens, mut tops) = (within.tokens.without(&gone), self.difference.tops(&within.tops));
-            if tokens.is_empty() && tops.is_empty() {
-                continue;
+            // Where the length has bounds, tokens lead to as many places as they have lengths.
+            let is_counted = telling == Telling::States && has_bounds && !fate.is_end();
+            let merged = (!is_counted).then(|| self.walked.within(fate, bounds, trie, n_words));
+            let by_count = match is_counted {
+                true => self.walked.by_count(fate, trie, n_words),
+                false => &[],
+            };
+            let merged = merged.as_deref().map(|within| (None, within));
+            let by_count = by_count.iter().filter(|(count, _)| *count <= bounds.most);
+            let parts = by_count.map(|(count, within)| (Some(*count), within)).chain(merged);
+            for (count, within) in parts {
+                let (tokens, mut tops) = (within.tokens.without(&gone), self.difference.tops(&within.tops));
+                if tokens.is_empty() && tops.is_empty() {
+                    continue;
+                }
+                let place = self.place(&mut places, sweeper.transducer, fate, count)?;
+                let Some(place) = place else { return Ok(None) };
+                let mut follow = vec![None; union.n_classes()];
+                tops.retain(|&top| {
+                    let (byte, class) = (trie.byte(top), union.class(trie.byte(top)));
+                    asked.insert(byte, byte);
+                    *follow[class].get_or_insert_with(|| sweeper.transducer.can_follow(lexing, place, class))
+                });
+                all.push(Group::new(place, tokens, tops));
             }
-            let Some(place) = self.place(lexing, sweeper.transducer, fate)? else { return Ok(None) };
-            let mut follow = vec![None; union.n_classes()];
-            tops.retain(|&top| {
-                let (byte, class) = (trie.byte(top), union.class(trie.byte(top)));
-                asked.insert(byte, byte);
-                *follow[class].get_or_insert_with(|| sweeper.transducer.can_follow(lexing, place, class))
-            });
-            all.push(Group::new(place, tokens, tops));
         }
         all.extend(sweeper.finish(n_words));
         Ok(Some(Sweep { groups: all.into(), asked }))
     }
 
-    /// A place of a fate: one that was met, or where its path leads.
+    /// A place of a fate: one that was met, or where its path leads; with so many characters, if that says
+    /// which it is.
     fn place(
         &self,
-        lexing: &Lexing,
+        places: &mut Places,
         transducer: &mut Transducer,
         fate: &Fate,
+        count: Option<u64>,
     ) -> Result<Option<Place>, LexerError> {
-        if let Some(met) = self.same[fate.state as usize] {
+        if let (Some(met), None) = (self.same[fate.state as usize], count) {
             return Ok(Some(met));
         }
-        let union = &lexing.lexicon.union;
-        let mut place = self.same[0];
-        let nature = place.and_then(|place| union.nature(place.state()));
+        let union = &places.lexing.lexicon.union;
+        let Some(start) = self.same[0] else { return Ok(None) };
         // Where the piece may not end yet, it is made longer first.
-        let n_lacking = nature.map_or(0, |nature| nature.least.saturating_sub(fate.n_in_path));
-        let filler = self.walked.filler(0).into_iter().cycle().take(n_lacking as usize);
-        for byte in filler.chain(fate.path.iter().copied()) {
+        let least = || union.nature(start.state()).map_or(0, |nature| nature.least);
+        let n_fillers = count.unwrap_or_else(least).saturating_sub(fate.n_in_path);
+        let Some(filler) = self.walked.filler(0) else { return Ok(None) };
+        let mut place = places.behind(transducer, start, filler, n_fillers)?;
+        for &byte in &fate.path {
             let Some(from) = place else { break };
-            place = transducer.step_place(lexing, from, union.class(byte))?;
+            place = transducer.step_place(places.lexing, from, union.class(byte))?;
         }
         let is_right = |place: &Place| {
             union.nature(place.state()).is_some_and(|nature| {
@@ -206,6 +228,33 @@ impl Beside {
             })
         };
         Ok(place.filter(is_right))
+    }
+}
+
+/// The places behind so many characters each of which leads from a state of the common automaton back to it.
+struct Places<'a> {
+    lexing: &'a Lexing,
+    fillers: Vec<Option<Place>>,
+}
+
+impl Places<'_> {
+    fn behind(
+        &mut self,
+        transducer: &mut Transducer,
+        start: Place,
+        filler: u8,
+        n: u64,
+    ) -> Result<Option<Place>, LexerError> {
+        if self.fillers.is_empty() {
+            self.fillers.push(Some(start));
+        }
+        while let Some(&Some(last)) = self.fillers.last()
+            && self.fillers.len() as u64 <= n
+        {
+            let class = self.lexing.lexicon.union.class(filler);
+            self.fillers.push(transducer.step_place(self.lexing, last, class)?);
+        }
+        Ok(self.fillers.get(n as usize).copied().flatten())
     }
 }
 

@@ -13,9 +13,11 @@
 //! result that is taken which keeps within the bounds ([`Walked::within`]); it is made once for all who have
 //! these. Most characters lead from a state back to it: subtrees that have no others are not walked, and
 //! their tokens are counted only for bounds that they may not keep within.
-//! What becomes of tokens is told apart no further than by whether something matches or can match later: of
-//! one nature only one label does.
+//! For masks, what becomes of tokens is told apart no further than by whether something matches or can match
+//! later: of one nature only one label does. For canvases it is told apart by states, and where the length
+//! has bounds by characters ([`Telling`]).
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,17 +28,31 @@ use rustc_hash::FxHashMap;
 
 use crate::tokens::Tokens;
 
-/// The common walks of a vocabulary, by name. There are as many as automata name, which is a handful.
+/// The common walks of a vocabulary, by name and by what they tell apart. There are as many as automata name,
+/// which is a handful.
 #[derive(Default)]
-pub(crate) struct Commons(Mutex<FxHashMap<&'static str, Option<Arc<Walked>>>>);
+pub(crate) struct Commons(Mutex<FxHashMap<Name, Option<Arc<Walked>>>>);
+
+/// Tells common walks apart.
+type Name = (&'static str, Telling);
+
+/// What a walk tells apart of what becomes of tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Telling {
+    /// Whether something matches or can match later, which is what masks ask.
+    Kinds,
+    /// The state and the characters that were counted, from which canvases go on.
+    States,
+}
 
 impl Commons {
     /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie at and
     /// below which something else is than characters that lead back to a state.
-    pub fn walked(&self, common: Common, trie: &TokenTrie) -> Option<Arc<Walked>> {
+    pub fn walked(&self, common: Common, telling: Telling, trie: &TokenTrie) -> Option<Arc<Walked>> {
         // Held while it is made, so that it is made once.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(common.name).or_insert_with(|| Some(Arc::new(Walked::new(common, trie)?))).clone()
+        let make = || Some(Arc::new(Walked::new(common, telling, trie)?));
+        known.entry((common.name, telling)).or_insert_with(make).clone()
     }
 }
 
@@ -79,10 +95,15 @@ pub(crate) struct Fate {
     most: u64,
     /// By bounds, see [`Walked::within`].
     within: Mutex<FxHashMap<Bounds, Arc<Within>>>,
+    /// See [`Walked::by_count`].
+    by_count: OnceLock<Box<[(u64, Within)]>>,
 }
 
 /// A range of sorted positions, with the characters that these tokens have inside the piece.
 type Counted = ((u32, u32), u64);
+
+/// Ranges of sorted positions, and nodes before which the piece can end.
+type Part = (Vec<(u32, u32)>, Vec<NodeId>);
 
 /// The fewest characters that a piece has where it ends, and the most that it has at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -99,11 +120,19 @@ pub(crate) struct Within {
     pub tops: Box<[NodeId]>,
 }
 
+impl Fate {
+    /// Whether a piece ends there.
+    pub fn is_end(&self) -> bool {
+        self.is_end
+    }
+}
+
 /// So many bounds are kept, and then all are dropped: strings of one vocabulary rarely have more.
 const MANY_BOUNDS: usize = 500;
 
 /// A walk that is being made.
 struct Walking<'a> {
+    telling: Telling,
     pieces: &'a Pieces,
     trie: &'a TokenTrie,
     walked: Walked,
@@ -120,11 +149,12 @@ struct Walking<'a> {
 type At = (Known, usize, u64);
 
 impl Walked {
-    fn new(common: Common, trie: &TokenTrie) -> Option<Self> {
+    fn new(common: Common, telling: Telling, trie: &TokenTrie) -> Option<Self> {
         let (pieces, start) = (common.make)()?;
         let walked =
             Self { next: Vec::new(), natures: FxHashMap::default(), ends: Vec::new(), fates: Vec::new() };
         let mut walking = Walking {
+            telling,
             pieces: &pieces,
             trie,
             walked,
@@ -205,6 +235,26 @@ impl Walked {
         Within { tokens: Arc::new(Tokens::of_ranges(trie, &ranges, n_words)), tops: tops.collect() }
     }
 
+    /// What becomes of tokens with a fate by the characters that they have inside the piece, ascending. Cost,
+    /// once: all of it.
+    pub fn by_count<'a>(&self, fate: &'a Fate, trie: &TokenTrie, n_words: usize) -> &'a [(u64, Within)] {
+        fate.by_count.get_or_init(|| {
+            let of_runs = fate.of_runs.get_or_init(|| self.count(&fate.runs, trie));
+            let mut all: BTreeMap<u64, Part> = BTreeMap::new();
+            for &(range, count) in fate.ranges.iter().chain(of_runs) {
+                all.entry(count).or_default().0.push(range);
+            }
+            for &(top, count) in &fate.tops {
+                all.entry(count).or_default().1.push(top);
+            }
+            let within = |(count, (ranges, tops)): (u64, Part)| {
+                let tokens = Arc::new(Tokens::of_ranges(trie, &ranges, n_words));
+                (count, Within { tokens, tops: tops.into() })
+            };
+            all.into_iter().map(within).collect()
+        })
+    }
+
     /// How many states there are.
     pub fn n_states(&self) -> usize {
         self.next.len()
@@ -232,8 +282,13 @@ impl Walking<'_> {
     fn state(&mut self, own: u32, count: u64) -> Option<(Known, u64)> {
         let Nature { number, most, .. } = self.pieces.nature(own)?;
         let kind = (!self.pieces.accepts(own).is_empty(), !self.pieces.live(own).is_empty());
-        let fate = self.kinds.iter().position(|&other| other == kind).unwrap_or(self.kinds.len());
         let known = self.walked.natures.get(&number).copied();
+        let alike = match (self.telling, known) {
+            (Telling::Kinds, _) => self.kinds.iter().position(|&other| other == kind),
+            (Telling::States, Some(state)) => Some(self.states[state as usize].2),
+            (Telling::States, None) => None,
+        };
+        let fate = alike.unwrap_or(self.kinds.len());
         let state = known.unwrap_or(self.states.len() as Known);
         if fate == self.kinds.len() {
             self.kinds.push(kind);
@@ -248,6 +303,7 @@ impl Walking<'_> {
                 tops: Vec::new(),
                 most: 0,
                 within: Mutex::default(),
+                by_count: OnceLock::new(),
             });
         }
         if known.is_none() {
@@ -257,7 +313,7 @@ impl Walking<'_> {
             self.walked.natures.insert(number, state);
             self.walked.ends.push(kind.0);
         }
-        (self.states[state as usize].2 == fate).then_some((state, most))
+        (self.states[state as usize].2 == fate && self.kinds[fate] == kind).then_some((state, most))
     }
 
     /// Where a byte leads from a state that so many characters and the path lead to, and whether it begins a

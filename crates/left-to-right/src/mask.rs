@@ -28,7 +28,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::beside::{Base, Beside, Pairs};
-use crate::common::Commons;
+use crate::common::{Commons, Telling};
 use crate::follow::{Followed, Worth};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -183,9 +183,9 @@ impl Walks {
         Self { commons, shared, rests: vocabulary.beside(), ..Self::default() }
     }
 
-    /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
-    pub fn apart() -> Self {
-        Self { apart: true, ..Self::default() }
+    /// The same of readings that are followed one by one in every mode, as a canvas follows them.
+    pub fn apart(vocabulary: &Vocabulary) -> Self {
+        Self { apart: true, shared: None, ..Self::of(vocabulary) }
     }
 
     /// Bytes on the heap.
@@ -433,7 +433,8 @@ impl Walks {
         let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
         let common = lexing.lexicon.union.common(start.state());
         let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
-        let Some(walked) = commons.walked(common, trie) else { return Ok(None) };
+        let telling = if self.apart { Telling::States } else { Telling::Kinds };
+        let Some(walked) = commons.walked(common, telling, trie) else { return Ok(None) };
         // What is left of lengths says itself whether places do the same.
         let has_rests = self.apart || !lexing.merges_ends();
         let places = self.places.of(lexing, (false, has_rests));
@@ -442,7 +443,7 @@ impl Walks {
         beside.walk(&mut sweeper, start)?;
         let n_steps = sweeper.n_steps;
         self.n_seen += n_steps as u64;
-        let sweep = beside.finish(sweeper, n_words)?;
+        let sweep = beside.finish(sweeper, telling, n_words)?;
         stepper.spend(n_steps + n_words)?;
         let Some(sweep) = sweep.map(Arc::new) else { return Ok(None) };
         self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
