@@ -30,6 +30,9 @@ pub struct Args {
     /// So many per cent of them are holes.
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     holes: usize,
+    /// So many of these are filled with the text's tokens, one after another.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    filled: usize,
     /// Print what takes more than 10 ms, or is not decided.
     #[arg(long)]
     slow: bool,
@@ -42,7 +45,6 @@ pub fn run(args: &Args) -> Result<()> {
     let mut schemas = args.from.schemas(args.every, None)?;
     schemas.retain(|schema| args.schema.as_ref().is_none_or(|name| *name == schema.id));
     let (mut first, mut changed) = (Line::default(), Line::default());
-    let mut random = Random::new(27);
     let bar = progress(schemas.len(), "schemas");
     for schema in &schemas {
         bar.set_message(schema.id.clone());
@@ -61,17 +63,23 @@ pub fn run(args: &Args) -> Result<()> {
         text.push(EOS);
         let end = if text.len() <= args.slots { End::Sentence } else { End::Prefix { remaining: None } };
         text.resize(args.slots, EOS);
+        // The same canvas whatever else is asked.
+        let seed = schema.id.bytes().fold(27u64, |seed, byte| seed.wrapping_mul(31) ^ u64::from(byte));
+        let mut random = Random::new(seed);
         let slot = |&token| if random.chance(args.holes) { Slot::Hole } else { Slot::Fixed(token) };
         let mut canvas = Canvas::new(text.iter().map(slot).collect(), end);
         let mut solver = Solver::new(&constraint)?;
         let answer = first.ask(&mut solver, &canvas, (&schema.id, args.slow))?;
-        // A hole takes the text's token, which is seldom what the completion has there.
-        let holes: Vec<usize> = canvas.holes().collect();
-        if let Some(&slot) = holes.get(holes.len() / 2) {
-            let is_other = |filling: Option<&Filling>| filling != Some(&Filling::Token(text[slot]));
-            if answer.is_none_or(|slots| is_other(slots.get(slot))) {
-                canvas.set(slot, text[slot])?;
-                changed.ask(&mut solver, &canvas, (&schema.id, args.slow))?;
+        // Holes take the text's tokens one after another, as in a loop. Where the completion has that token
+        // already there is nothing to decide.
+        let mut holes: Vec<usize> = canvas.holes().collect();
+        let mut slots = answer;
+        for _ in 0..args.filled.min(holes.len()) {
+            let slot = holes.swap_remove(random.below(holes.len()));
+            canvas.set(slot, text[slot])?;
+            let is_other = |slots: &Vec<Filling>| slots[slot] != Filling::Token(text[slot]);
+            if slots.as_ref().is_none_or(is_other) {
+                slots = changed.ask(&mut solver, &canvas, (&schema.id, args.slow))?;
             }
         }
     }
@@ -81,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let heading = format!("{} slots, {} % of them holes: completable", args.slots, args.holes);
     let columns = ["milliseconds", "canvases", "p50", "p90", "p99", "max", "undecided"];
-    print_table(&heading, &columns, &[first.row("a new schema"), changed.row("one hole changed")]);
+    print_table(&heading, &columns, &[first.row("a new schema"), changed.row("one more hole filled")]);
     Ok(())
 }
 
@@ -100,6 +108,7 @@ impl Line {
         canvas: &Canvas,
         (schema, slow): (&str, bool),
     ) -> Result<Option<Vec<Filling>>> {
+        solver.count_stages(slow);
         let (answer, micros) = timed(|| solver.completable(canvas));
         let answer = answer?;
         ensure!(!answer.is_no(), "{schema}: its text is a completion, and it was refused: {canvas:?}");
@@ -115,7 +124,11 @@ impl Line {
                 micros / 1e3,
                 why.map_or(String::new(), |why| why.to_string())
             );
-            println!("{}\n", shown(solver.constraint().vocabulary(), canvas));
+            println!("{}", shown(solver.constraint().vocabulary(), canvas));
+            for count in solver.counters().iter() {
+                println!("{:>11} steps  {}", count.steps, count.stage);
+            }
+            println!();
         }
         Ok(match answer {
             Decision::Yes(witness) => Some(witness.slots),

@@ -52,6 +52,7 @@ mod lattice;
 mod lexings;
 mod loose;
 mod moves;
+mod near;
 mod open;
 mod plan;
 mod relaxed;

@@ -86,8 +86,8 @@ const MOST_FROM_BEAM: usize = 8;
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
 
-/// Ways back that are tried where some of them lead astray.
-const MOST_LOOSE: usize = 8;
+/// Ways back that may lead astray, before others are no longer tried.
+const MOST_ASTRAY: usize = 8;
 
 /// Pieces before one slot that may become the same, at first.
 const MOST_ALIKE: usize = 32;
@@ -388,9 +388,9 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: the last completion, a search behind the slot that changed, a short search, one
-    /// from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a search to
-    /// the end.
+    /// Tries in this order: what is near the last completion, a search behind the slot that changed, a short
+    /// search, one from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a
+    /// search to the end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -398,8 +398,9 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let has_gaps = plan.has_gaps();
-        let mut answer =
-            self.staged("completable: last completion, changed", work, |this, _| this.changed(canvas, plan))?;
+        let mut answer = self.staged("completable: near the last completion", work, |this, work| {
+            this.near_last(canvas, plan, work)
+        })?;
         if has_gaps && answer.decided().is_none() {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.staged("completable: search, gaps", work, |this, work| {
@@ -583,45 +584,6 @@ impl Solver {
         loose_longest.get_or_insert_with(make).take()
     }
 
-    /// Puts what is fixed by now into the last completion and reads it: next to one that is known, a token
-    /// often changes nothing else.
-    fn changed(&mut self, canvas: &Canvas, plan: &Plan) -> Result<Decision<Witness>, StepError> {
-        match self.last_with(canvas, plan) {
-            Some(found) => self.confirmed(canvas, &found),
-            None => Ok(Decision::Unknown(Undecided::Between)),
-        }
-    }
-
-    /// The last completion with what a canvas of as many slots has in place of its own, if it ends where a
-    /// plan lets it.
-    fn last_with(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
-        let (known, witness) = self.last.as_ref()?;
-        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
-            return None;
-        }
-        let eos = self.constraint().vocabulary().eos();
-        let mut found =
-            Found { end: plan.places.len(), tokens: Vec::new(), n_in_gaps: 0, closing: Vec::new() };
-        for (at, pair) in canvas.slots().iter().zip(&witness.slots).enumerate() {
-            let token = match pair {
-                (Slot::Fixed(token), Filling::Token(_)) | (Slot::Hole, Filling::Token(token)) => *token,
-                (Slot::Gap, Filling::Tokens(tokens)) => {
-                    found.tokens.extend(tokens.iter().map(|&token| (at, token)));
-                    found.n_in_gaps += tokens.len();
-                    continue;
-                }
-                _ => return None,
-            };
-            if eos.contains(&token) {
-                found.end = at;
-                return plan.ends.get(at).copied().unwrap_or(plan.whole.is_some()).then_some(found);
-            }
-            found.tokens.push((at, token));
-        }
-        found.closing.clone_from(&witness.closing);
-        plan.whole.map(|_| found)
-    }
-
     fn search(
         &mut self,
         canvas: &Canvas,
@@ -770,10 +732,7 @@ impl Solver {
             is_cut = forward.is_cut();
             is_possible = forward.is_possible();
             let answer = match is_possible {
-                true => {
-                    let most = if loosely { MOST_LOOSE } else { MOST_REFUSED };
-                    self.completions(canvas, &forward, most, work)?
-                }
+                true => self.completions(canvas, &forward, work)?,
                 false if is_cut => Decision::Unknown(Undecided::Between),
                 false => Decision::No,
             };
@@ -793,19 +752,55 @@ impl Solver {
         &mut self,
         canvas: &Canvas,
         forward: &Forward,
-        most: usize,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let mut learned = Learned::default();
-        for seed in 0..most as u64 {
-            if let Some(found) = forward.completion(&mut self.tables, &mut learned, seed, work)? {
-                let answer = self.confirmed(canvas, &found)?;
-                if answer.is_yes() {
-                    return Ok(answer);
+        let (mut learned, mut n_astray) = (Learned::default(), 0);
+        for seed in 0..MOST_REFUSED as u64 {
+            let found = forward.completion(&mut self.tables, &mut learned, seed, work)?;
+            let Some(found) = found else {
+                n_astray += 1;
+                if n_astray == MOST_ASTRAY {
+                    break;
                 }
+                continue;
+            };
+            let answer = self.confirmed(canvas, &found)?;
+            if answer.is_yes() {
+                return Ok(answer);
             }
         }
         Ok(Decision::Unknown(Undecided::Between))
+    }
+
+    /// By all texts at once, in one breadth; nothing is kept of it for the next canvas.
+    pub(crate) fn parse_apart(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let breadth = Breadth { loosely: true, most_alike: MOST_ALIKE };
+        let kept = self.tables.kept_forward.take();
+        let forward = self.tables.forward(plan, breadth, work);
+        self.tables.kept_forward = kept;
+        match forward? {
+            Some(forward) if forward.is_possible() => self.completions(canvas, &forward, work),
+            _ => Ok(Decision::Unknown(Undecided::Between)),
+        }
+    }
+
+    /// By a short search; nothing is kept of it for the next canvas.
+    pub(crate) fn search_apart(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let bounds = Bounds { visits: FIRST_VISITS / 10, ..Bounds::default() };
+        let confirm = Confirm::new(&mut self.matcher, canvas);
+        let search = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm);
+        let outcome = search.keeping_from(usize::MAX).run()?;
+        self.confirmed_outcome(canvas, outcome)
     }
 
     fn confirmed_outcome(
@@ -831,7 +826,11 @@ impl Solver {
     }
 
     /// A yes, after its witness was replayed.
-    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Decision<Witness>, StepError> {
+    pub(crate) fn confirmed(
+        &mut self,
+        canvas: &Canvas,
+        found: &Found,
+    ) -> Result<Decision<Witness>, StepError> {
         let witness = witness(self.constraint(), canvas, found);
         let replays = self.replays(canvas, found.end, &witness)?;
         Ok(if replays { Decision::Yes(witness) } else { Decision::Unknown(Undecided::Between) })

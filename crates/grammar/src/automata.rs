@@ -67,6 +67,13 @@ pub trait RuleAutomaton: Debug + Send + Sync {
         Ok(states.first().copied().unwrap_or_else(|| self.start()))
     }
 
+    /// How many symbols are still to be read that every right-hand side has, if these are its last, given
+    /// from right to left; about as many, for it only says what is better tried first.
+    fn lacking(&self, last: &[u32]) -> u32 {
+        let _ = last;
+        0
+    }
+
     /// Whether a right-hand side may end here.
     fn accepts(&self, state: u32) -> bool;
 

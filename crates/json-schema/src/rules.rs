@@ -117,10 +117,12 @@ pub struct ObjectRules {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Written {
     Exactly(ObjectPlace),
-    /// All of some listed keys, and perhaps of others; how many members and what else, is not known.
+    /// All of some listed keys, and perhaps of others, so many of them required; how many members and what
+    /// else, is not known.
     Between {
         all: Box<[u64]>,
         perhaps: Box<[u64]>,
+        n_required: u32,
     },
 }
 
@@ -246,10 +248,40 @@ impl ObjectRules {
                 let best = ways.min_by_key(|(_, after)| after.pending.count_ones());
                 Written::Exactly(best.map_or_else(|| place.clone(), |(_, after)| after))
             }
-            Written::Between { all, perhaps } if (key as usize) < self.form.keys.len() => {
-                Written::Between { all: Written::with(all, key), perhaps: Written::with(perhaps, key) }
+            Written::Between { all, perhaps, n_required } if (key as usize) < self.form.keys.len() => {
+                let n_required = n_required + u32::from(self.form.keys[key as usize].1);
+                self.between(Written::with(all, key), Written::with(perhaps, key), n_required)
             }
             Written::Between { .. } => written.clone(),
+        }
+    }
+
+    /// The listed keys that are required.
+    fn required(&self) -> impl Iterator<Item = usize> {
+        (0..self.form.keys.len()).filter(|&key| self.form.keys[key].1)
+    }
+
+    /// Some keys that were certainly written and some that perhaps were, of which so many are required: where
+    /// that says which they are it is known of them.
+    fn between(&self, mut all: Box<[u64]>, mut perhaps: Box<[u64]>, n_required: u32) -> Written {
+        let n_among = |keys: &[u64]| self.required().filter(|&key| Written::is_there(keys, key)).count();
+        if n_among(&perhaps) == n_required as usize {
+            for key in self.required().filter(|&key| Written::is_there(&perhaps, key)) {
+                all = Written::with(&all, key as u32);
+            }
+        } else if n_among(&all) == n_required as usize {
+            for key in self.required().filter(|&key| !Written::is_there(&all, key)) {
+                perhaps[key / 64] &= !(1 << (key % 64));
+            }
+        }
+        Written::Between { all, perhaps, n_required }
+    }
+
+    /// How many keys that are required were written.
+    fn n_required(&self, written: &Written) -> u32 {
+        match written {
+            Written::Exactly(place) => self.required().filter(|&key| place.has_seen(key)).count() as u32,
+            Written::Between { n_required, .. } => *n_required,
         }
     }
 
@@ -263,9 +295,8 @@ impl ObjectRules {
     }
 
     /// What may come where it is only known between what keys were written.
-    fn symbols_between(&self, (all, perhaps): (&[u64], &[u64]), at: At) -> Vec<u32> {
-        let required = || (0..self.form.keys.len()).filter(|&key| self.form.keys[key].1);
-        let can_end = || required().all(|key| Written::is_there(perhaps, key));
+    fn symbols_between(&self, (all, n_required): (&[u64], u32), at: At) -> Vec<u32> {
+        let can_end = || n_required as usize == self.required().count();
         let n_listed = self.form.keys.len();
         let is_seen = |key: u32| (key as usize) < n_listed && Written::is_there(all, key as usize);
         let keys = (0..self.form.variants.len() as u32)
@@ -286,7 +317,9 @@ impl ObjectRules {
     fn compute_symbols(&self, (written, at): &(Written, At)) -> Vec<u32> {
         let place = match written {
             Written::Exactly(place) => place,
-            Written::Between { all, perhaps } => return self.symbols_between((all, perhaps), *at),
+            Written::Between { all, n_required, .. } => {
+                return self.symbols_between((all, *n_required), *at);
+            }
         };
         let can_end = || self.form.is_whole(place);
         match *at {
@@ -417,7 +450,8 @@ impl RuleAutomaton for ObjectRules {
     }
 
     fn kind(&self, state: u32) -> Option<u32> {
-        Some(match lock(&self.states).all[state as usize].0.1 {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let at = match state.1 {
             At::Start => 0,
             At::First => 1,
             At::Next => 2,
@@ -425,19 +459,22 @@ impl RuleAutomaton for ObjectRules {
             At::End => 4,
             At::Colon(key) => 5 + 2 * key,
             At::Value(key) => 6 + 2 * key,
-        })
+        };
+        // How many of the required keys are there is always known, for an object that lacks one cannot end.
+        Some(at * (1 + self.required().count() as u32) + self.n_required(&state.0))
     }
 
     fn joined(&self, states: &[u32]) -> Result<u32, TooManyStates> {
         let mut states_of = lock(&self.states);
         let (mut all, mut perhaps): (Option<Box<[u64]>>, Box<[u64]>) = (None, Box::default());
-        let mut at = At::Start;
+        let (mut at, mut n_required) = (At::Start, 0);
         for &state in states {
             let (written, its) = &*states_of.all[state as usize].0;
             at = *its;
+            n_required = self.n_required(written);
             let (its_all, its_perhaps) = match written {
                 Written::Exactly(place) => (&place.seen, &place.seen),
-                Written::Between { all, perhaps } => (all, perhaps),
+                Written::Between { all, perhaps, .. } => (all, perhaps),
             };
             match &mut all {
                 None => (all, perhaps) = (Some(its_all.clone()), its_perhaps.clone()),
@@ -447,8 +484,25 @@ impl RuleAutomaton for ObjectRules {
                 }
             }
         }
-        let written = Written::Between { all: all.unwrap_or_default(), perhaps };
+        let written = self.between(all.unwrap_or_default(), perhaps, n_required);
         states_of.intern((written, at), &self.what, self.limit)
+    }
+
+    fn lacking(&self, last: &[u32]) -> u32 {
+        let is_required = |key: &usize| self.form.keys[*key].1;
+        let lacking = (0..self.form.keys.len()).filter(is_required).filter(|&key| {
+            let symbol = KEYS + key as u32;
+            !last.contains(&symbol)
+        });
+        let n_lacking = lacking.clone().count() as u32;
+        // The key of the first value is not read yet; it may be one of these.
+        let value = match last {
+            [.., value, COLON] => Some(*value),
+            [.., value] if *value >= KEYS => Some(*value),
+            _ => None,
+        };
+        let is_of = |key: usize| value.is_some_and(|value| self.all_values(key as u32).contains(&value));
+        n_lacking - u32::from(lacking.clone().any(is_of))
     }
 
     fn accepts(&self, state: u32) -> bool {

@@ -8,6 +8,7 @@ mod embedded;
 mod example;
 mod explain;
 mod format;
+mod joined;
 mod laws;
 mod lengths;
 mod matcher;

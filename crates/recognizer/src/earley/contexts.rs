@@ -62,10 +62,12 @@ struct Context {
 }
 
 /// Items that are closed: what follows from those that are complete is among them.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Closed {
     items: Box<[Item]>,
     is_sentence: bool,
+    /// The same by what stands for an item where ways meet, sorted.
+    classes: Box<[(Class, SetId)]>,
 }
 
 /// The contexts of one engine.
@@ -93,10 +95,14 @@ pub struct Contexts {
     /// ignored.
     read: FxHashMap<Way, Arc<[Item]>>,
     meetings: FxHashMap<Box<[Way]>, Option<Arc<Meeting>>>,
+    /// The items of contexts that wait for a symbol.
+    waiting: FxHashMap<(ContextId, Symbol), Arc<[Waiting]>>,
     /// What several contexts want.
     viable: FxHashMap<SetId, (Arc<BitSet>, bool)>,
     /// How deep the search for these is nested right now.
     depth: usize,
+    /// Items that are kept for those that wait.
+    n_waiting: usize,
     /// Items and members of sets that were made, and those that were looked at.
     n_items: usize,
     effort: usize,
@@ -171,8 +177,10 @@ impl Contexts {
             sets_seen: FxHashMap::default(),
             read: FxHashMap::default(),
             meetings: FxHashMap::default(),
+            waiting: FxHashMap::default(),
             viable: FxHashMap::default(),
             depth: 0,
+            n_waiting: 0,
             n_items: 0,
             effort: 0,
         };
@@ -297,8 +305,8 @@ impl Contexts {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let known = self.contexts.len() + self.completed.len() + self.completed_in.len() + self.read.len();
-        let known = known + self.meetings.len() + self.sets.len();
-        self.n_items * size_of::<Item>() + known * 96
+        let known = known + self.meetings.len() + self.sets.len() + self.waiting.len();
+        self.n_items * size_of::<Item>() + self.n_waiting * size_of::<Waiting>() + known * 96
     }
 
     /// Whether one of some contexts reads a terminal (or has anything that an ignored piece leaves).
@@ -331,7 +339,7 @@ impl Contexts {
                         self.complete_in(engine, origins, lhs)?;
                     }
                 }
-                let Closed { items, is_sentence } = self.close(engine, &seeds)?;
+                let Closed { items, is_sentence, .. } = self.close(engine, &seeds)?;
                 let context = self.intern(engine, &items, is_sentence)?;
                 Some(Arc::new(Meeting { ways: ways.clone(), items, context }))
             }
@@ -349,7 +357,7 @@ impl Contexts {
         for member in self.sets[way.0.index()].clone() {
             match way.1 {
                 Some(terminal) => {
-                    for waiting in self.waiting(engine, member, Symbol::Terminal(terminal))? {
+                    for waiting in &*self.waiting(engine, member, Symbol::Terminal(terminal))? {
                         self.collect(&mut collected, (waiting.after, waiting.origins));
                     }
                 }
@@ -430,7 +438,11 @@ impl Contexts {
         engine: &mut Earley,
         context: ContextId,
         symbol: Symbol,
-    ) -> Result<Vec<Waiting>, RecognizerError> {
+    ) -> Result<Arc<[Waiting]>, RecognizerError> {
+        if let Some(known) = self.waiting.get(&(context, symbol)) {
+            self.effort += 1 + known.len();
+            return Ok(known.clone());
+        }
         let Context { kernel, prediction, .. } = &self.contexts[context.index()];
         let grown_from = engine.grown.from;
         let from = kernel
@@ -471,6 +483,12 @@ impl Contexts {
             }
         }
         self.effort += 1 + waiting.len();
+        self.n_waiting += waiting.len();
+        let waiting: Arc<[Waiting]> = waiting.into();
+        // While it is found out where rules begin, some are not yet known to begin elsewhere.
+        if self.depth == 0 {
+            self.waiting.insert((context, symbol), waiting.clone());
+        }
         Ok(waiting)
     }
 
@@ -524,7 +542,7 @@ impl Contexts {
                 self.collect(&mut collected, item);
             }
         }
-        let closed = Arc::new(Closed { items: self.sorted(engine, collected)?, is_sentence });
+        let closed = Arc::new(self.closed(engine, collected, is_sentence)?);
         self.completed_in.insert((set, lhs), closed.clone());
         Ok(closed)
     }
@@ -596,7 +614,20 @@ impl Contexts {
                 }
             }
         }
-        Ok(Closed { items: self.sorted(engine, collected)?, is_sentence })
+        self.closed(engine, collected, is_sentence)
+    }
+
+    fn closed(
+        &mut self,
+        engine: &mut Earley,
+        collected: Collected,
+        is_sentence: bool,
+    ) -> Result<Closed, RecognizerError> {
+        let items = self.sorted(engine, collected)?;
+        let mut classes: Box<[(Class, SetId)]> =
+            items.iter().map(|&(rest, origins)| (self.class(engine, rest), origins)).collect();
+        classes.sort_unstable();
+        Ok(Closed { items, is_sentence, classes })
     }
 
     fn intern(
@@ -702,7 +733,7 @@ impl Goal<'_> {
                         contexts.left(engine, member).into_iter().map(as_is).collect()
                     }
                 };
-                for waiting in all {
+                for &waiting in &*all {
                     if self.class == contexts.class(engine, waiting.after)
                         && contexts.holds(waiting.origins, self.item.1)
                         && is_read(engine, &waiting, self.read, self.is_whole)?
@@ -742,13 +773,18 @@ impl Goal<'_> {
             if is_open(engine, other) || lhs.index() == engine.cfg.n_nonterminals {
                 continue;
             }
+            if let Some(all) = contexts.completed_in.get(&(origins, lhs))
+                && !contexts.closes(all, self.class, origin)
+            {
+                continue;
+            }
             let n_found = found.len();
             for member in drawn(&contexts.sets[origins.index()], random) {
                 if found.len() >= n_found + ENOUGH {
                     break;
                 }
                 let closed = contexts.complete(engine, member, lhs)?;
-                if contexts.has(engine, &closed.items, self.item) {
+                if contexts.closes(&closed, self.class, origin) {
                     let astray = learned.astray.get(&(place, other)).copied().unwrap_or(0);
                     let cost = astray + self.cost(contexts, engine, member, lhs)?;
                     found.push((cost, (other, member), true));
@@ -766,14 +802,30 @@ impl Goal<'_> {
         context: ContextId,
         lhs: NonterminalId,
     ) -> Result<usize, RecognizerError> {
-        let (mut n_before, mut n_read) = (0, 0);
-        for waiting in contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
+        let (mut is_before, mut lacking) = (false, None);
+        for &waiting in &*contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
             if self.class == contexts.class(engine, waiting.after) {
-                n_before += 1;
-                n_read += usize::from(is_read(engine, &waiting, self.read, self.is_whole)?);
+                is_before = true;
+                if is_read(engine, &waiting, self.read, self.is_whole)? {
+                    let its = self.lacking(engine, &waiting);
+                    lacking = Some(lacking.map_or(its, |least: u32| least.min(its)));
+                }
             }
         }
-        Ok(if n_before > 0 && n_read == 0 { SEEMS_ASTRAY } else { 0 })
+        Ok(match lacking {
+            Some(lacking) => lacking as usize,
+            // By way of something else, which comes by itself.
+            None if !is_before => SEEMS_ASTRAY / 2,
+            None => SEEMS_ASTRAY,
+        })
+    }
+
+    /// How much is lacking of a right-hand side if what was read follows an item and the symbol that it waits
+    /// for.
+    fn lacking(&self, engine: &Earley, waiting: &Waiting) -> u32 {
+        let Some(number) = waiting.number else { return 0 };
+        let last: Vec<u32> = self.read.iter().copied().chain([number]).collect();
+        if self.is_whole { engine.lacking(waiting.after, &last) } else { 0 }
     }
 }
 
@@ -853,15 +905,19 @@ impl Unwinding {
     ) -> Result<Option<StepBack>, RecognizerError> {
         // In depth over the items here, what costs least first.
         let mut hops: Vec<Hop> = vec![Hop { item: self.item, before: None, is_own: true }];
-        let mut seen = FxHashSet::from_iter([self.item]);
+        let mut seen = FxHashSet::default();
         let mut open = vec![0];
         while let Some(at) = open.pop() {
             let Hop { item, is_own, .. } = hops[at];
+            if !seen.insert(item) {
+                continue;
+            }
             let (read, is_whole) = if is_own { (&*self.read, self.is_whole) } else { (&[][..], true) };
             let goal = Goal { item, class: contexts.class(engine, item.0), read, is_whole };
             let steps = goal.steps(contexts, engine, meeting, random)?;
             if !steps.is_empty() {
-                let (way, context, waiting) = *random.choose(&steps);
+                let lacking = |(.., waiting): &(Way, ContextId, Waiting)| goal.lacking(engine, waiting);
+                let (way, context, waiting) = *least(&steps, lacking, random);
                 self.descend(&hops, at, place);
                 return Ok(Some(StepBack { way, context, waiting, origin: item.1 }));
             }
@@ -873,10 +929,8 @@ impl Unwinding {
             // The one that costs least comes last, for it is taken first.
             found.sort_by_key(|&(cost, ..)| Reverse(cost));
             for (_, item, completes) in found {
-                if seen.insert(item) {
-                    open.push(hops.len());
-                    hops.push(Hop { item, before: Some((at, completes)), is_own: is_own && !completes });
-                }
+                open.push(hops.len());
+                hops.push(Hop { item, before: Some((at, completes)), is_own: is_own && !completes });
             }
         }
         Ok(None)
@@ -913,7 +967,7 @@ impl Unwinding {
     ) -> Result<Option<Waiting>, RecognizerError> {
         let Some(terminal) = step.way.1 else { return Ok(Some(step.waiting)) };
         let mut options = Vec::new();
-        for found in contexts.waiting(engine, context, Symbol::Terminal(terminal))? {
+        for &found in &*contexts.waiting(engine, context, Symbol::Terminal(terminal))? {
             if found.after == step.waiting.after
                 && contexts.holds(found.origins, step.origin)
                 && is_read(engine, &found, &self.read, self.is_whole)?
@@ -989,7 +1043,7 @@ impl Unwinding {
         let (mut seen, mut open) = (FxHashSet::from_iter([lhs]), vec![lhs]);
         while let Some(lhs) = open.pop() {
             let mut options = Vec::new();
-            for waiting in contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
+            for &waiting in &*contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
                 for origin in contexts.sets[waiting.origins.index()].clone() {
                     let Some(completes) = contexts.leads(engine, (waiting.after, origin), target)? else {
                         continue;
@@ -1014,6 +1068,13 @@ impl Unwinding {
         }
         Ok(None)
     }
+}
+
+/// One of those with the least of something, drawn.
+fn least<'a, T>(all: &'a [T], of: impl Fn(&T) -> u32, random: &mut Random) -> &'a T {
+    let least = all.iter().map(&of).min();
+    let all: Vec<&T> = all.iter().filter(|one| Some(of(one)) == least).collect();
+    all[random.below(all.len())]
 }
 
 /// Ways of one kind among which one is drawn.
@@ -1053,6 +1114,13 @@ impl Contexts {
         })
     }
 
+    /// The same of items that are closed.
+    fn closes(&self, closed: &Closed, class: Class, origin: ContextId) -> bool {
+        let from = closed.classes.partition_point(|&(other, _)| other < class);
+        let mut alike = closed.classes[from..].iter().take_while(|&&(other, _)| other == class);
+        alike.any(|&(_, origins)| self.holds(origins, origin))
+    }
+
     /// Whether one item comes to another without reading anything: by completing its left side, or else.
     fn leads(
         &mut self,
@@ -1082,6 +1150,7 @@ impl Contexts {
             return Ok(None);
         }
         let closed = self.complete(engine, from.1, lhs)?;
-        Ok(self.has(engine, &closed.items, to).then_some(true))
+        let class = self.class(engine, to.0);
+        Ok(self.closes(&closed, class, to.1).then_some(true))
     }
 }

@@ -363,6 +363,12 @@ impl Earley {
         Ok(!is_whole || automaton.accepts(state))
     }
 
+    /// How many symbols are lacking of a right-hand side of which these are the last, from right to left.
+    pub(super) fn lacking(&self, rest: RestId, last: &[u32]) -> u32 {
+        let Some(&GrownRest { automaton, .. }) = self.grown.get(rest) else { return 0 };
+        self.cfg.automata[automaton as usize].automaton.lacking(last)
+    }
+
     /// A rest for each automaton that stands for any of its states.
     pub(super) fn grown_loops(&mut self) -> Vec<RestId> {
         let Self { cfg, grown, rests, .. } = self;
