@@ -135,10 +135,10 @@ impl Solver {
     /// Decides a canvas of which few slots are open.
     fn decide_near(&mut self, near: &Canvas, work: &mut Work) -> Result<Decision<Witness>, StepError> {
         let plan = Plan::new(self.constraint(), near);
-        if self.tables.is_growing() {
-            return self.parse_apart(near, &plan, work);
+        match self.parse_apart(near, &plan, work)? {
+            Some(answer) => Ok(answer),
+            None => self.search_apart(near, &plan, work),
         }
-        self.search_apart(near, &plan, work)
     }
 }
 

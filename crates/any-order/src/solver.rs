@@ -772,21 +772,23 @@ impl Solver {
         Ok(Decision::Unknown(Undecided::Between))
     }
 
-    /// By all texts at once, in one breadth; nothing is kept of it for the next canvas.
+    /// By all texts at once, in one breadth; nothing is kept of it for the next canvas. `None` where that is
+    /// not done.
     pub(crate) fn parse_apart(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
         work: &mut Work,
-    ) -> Result<Decision<Witness>, StepError> {
+    ) -> Result<Option<Decision<Witness>>, StepError> {
         let breadth = Breadth { loosely: true, most_alike: MOST_ALIKE };
         let kept = self.tables.kept_forward.take();
         let forward = self.tables.forward(plan, breadth, work);
         self.tables.kept_forward = kept;
-        match forward? {
-            Some(forward) if forward.is_possible() => self.completions(canvas, &forward, work),
-            _ => Ok(Decision::Unknown(Undecided::Between)),
-        }
+        Ok(match forward? {
+            Some(forward) if forward.is_possible() => Some(self.completions(canvas, &forward, work)?),
+            Some(_) => Some(Decision::Unknown(Undecided::Between)),
+            None => None,
+        })
     }
 
     /// By a short search; nothing is kept of it for the next canvas.

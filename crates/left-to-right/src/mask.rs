@@ -446,7 +446,9 @@ impl Walks {
         let sweep = beside.finish(sweeper, telling, n_words)?;
         stepper.spend(n_steps + n_words)?;
         let Some(sweep) = sweep.map(Arc::new) else { return Ok(None) };
-        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+        // What the vocabulary has is counted there, but a walk that is shared counts all that it has.
+        let usage = if self.apart { Group::own_memory_usage } else { Group::memory_usage };
+        self.make_room(language, sweep.groups.iter().map(usage).sum());
         self.sweeps.insert((start, 0), sweep.clone());
         Ok(Some(sweep))
     }

@@ -614,6 +614,12 @@ impl Group {
         size_of::<Self>() + self.found.memory_usage()
     }
 
+    /// The same without a set of tokens that somebody else has too.
+    pub(crate) fn own_memory_usage(&self) -> usize {
+        let is_shared = Arc::strong_count(&self.found.tokens) > 1;
+        self.memory_usage() - if is_shared { self.found.tokens.memory_usage() } else { 0 }
+    }
+
     /// The tokens that end here.
     pub fn tokens(&self) -> &Arc<Tokens> {
         &self.found.tokens
