@@ -200,11 +200,12 @@ fn with_any(plan: &Plan, last_change: Option<usize>) -> Plan {
 
 impl Tables {
     /// All texts of a canvas at once. `None` unless automata grow, and where the canvas asks for what this
-    /// does not know: gaps, and how many tokens can still come.
+    /// does not know: gaps, and how many tokens can still come. Goes on from what is kept of the canvas before,
+    /// which is gone then, unless this canvas is `apart` from it.
     pub fn forward(
         &mut self,
         plan: &Plan,
-        Breadth { loosely, most_alike }: Breadth,
+        (Breadth { loosely, most_alike }, apart): (Breadth, bool),
         work: &mut Work,
     ) -> Result<Option<Forward>, StepError> {
         let is_known = |place: &Place| matches!(place, Place::Token(_) | Place::Free | Place::Closed);
@@ -218,7 +219,8 @@ impl Tables {
         let Some(mut contexts) = self.take_contexts(loosely) else { return Ok(None) };
         let mut found = Forward { is_loose: loosely, most_alike, ..Forward::default() };
         let mut last_change = None;
-        let serves = |kept: &mut Box<Kept>| loosely && kept.forward.most_alike == most_alike;
+        // Contexts may have been dropped just now, and then nothing is kept.
+        let serves = |kept: &mut Box<Kept>| !apart && loosely && kept.forward.most_alike == most_alike;
         let kept = self.kept_forward.take_if(serves);
         if let Some(kept) = kept {
             let differs = |(before, now): (&Place, &Place)| before != now;

@@ -721,7 +721,8 @@ impl Solver {
             }
             let mut share = self.share_of_work(PARTS_OF_PARSING);
             let breadth = Breadth { loosely, most_alike };
-            let forward = self.tables.forward(plan, breadth, if at == 0 { &mut *work } else { &mut share });
+            let own = if at == 0 { &mut *work } else { &mut share };
+            let forward = self.tables.forward(plan, (breadth, false), own);
             work.spend(share.used() as usize)?;
             let forward = match forward {
                 Ok(Some(forward)) => forward,
@@ -781,10 +782,7 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Option<Decision<Witness>>, StepError> {
         let breadth = Breadth { loosely: true, most_alike: MOST_ALIKE };
-        let kept = self.tables.kept_forward.take();
-        let forward = self.tables.forward(plan, breadth, work);
-        self.tables.kept_forward = kept;
-        Ok(match forward? {
+        Ok(match self.tables.forward(plan, (breadth, true), work)? {
             Some(forward) if forward.is_possible() => Some(self.completions(canvas, &forward, work)?),
             Some(_) => Some(Decision::Unknown(Undecided::Between)),
             None => None,

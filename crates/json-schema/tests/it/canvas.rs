@@ -551,3 +551,34 @@ fn words_of_a_long_text() {
         }
     }
 }
+
+#[test]
+fn tables_may_be_dropped_between_two_canvases() {
+    // Any JSON may stand in most places, so that there are many contexts.
+    let schema =
+        r#"{"properties":{"a":{"type":"array"},"b":{"type":"string","maxLength":9}},"required":["a"]}"#;
+    let text =
+        r#"{"a":[1,[0,true],{"b":"a","a":[[],[{"a":true}]]}],"b":"ab1ab","1":{"a":[1,1,1]},"0":"\u0061"}"#;
+    let vocabulary = vocabulary();
+    let text = vocabulary.encode(text.as_bytes()).unwrap();
+    let mut n_asked = 0;
+    for seed in anygram_testkit::random::seeds(40) {
+        let mut random = Random::new(seed);
+        let cache_bytes = 1 << (14 + random.below(10));
+        let limits =
+            anygram_left_to_right::Limits { canvas_steps: 400_000, cache_bytes, ..Default::default() };
+        let options = LanguageOptions { limits, ..Default::default() };
+        let language = Language::new(grammar(schema, &Options::default()).unwrap(), &options).unwrap();
+        let constraint = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap();
+        let slot = |&token| if random.chance(60) { Slot::Hole } else { Slot::Fixed(token) };
+        let mut canvas = Canvas::new(text.iter().map(slot).collect(), End::Sentence);
+        let mut solver = Solver::new(&constraint).unwrap();
+        for slot in canvas.holes().collect::<Vec<_>>() {
+            let answer = solver.completable(&canvas).unwrap();
+            assert!(!answer.is_no(), "seed {seed}: its text is a completion");
+            n_asked += 1;
+            canvas.set(slot, text[slot]).unwrap();
+        }
+    }
+    assert!(n_asked > 500, "{n_asked}");
+}

@@ -1,12 +1,17 @@
-//! Lengths of strings, with tokens of many characters: masks against every token by itself.
+//! Lengths of strings, with tokens of many characters: masks, and the sweeps of canvases, against every token
+//! by itself.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anygram_bits::Random;
+use anygram_bits::{BitSet, Random};
 use anygram_json_schema::pieces::Escapes;
 use anygram_json_schema::{Options, grammar};
+use anygram_left_to_right::frontier::Stepper;
+use anygram_left_to_right::mask::Walks;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
-use anygram_vocab::{TokenId, Vocabulary};
+use anygram_lexer::transducer::{CutId, LexemeId, Transducer};
+use anygram_vocab::{TokenId, TokenMask, Vocabulary};
 
 use crate::recall::check_mask;
 
@@ -75,4 +80,117 @@ fn masks_have_the_tokens_that_are_neither_too_short_nor_too_long() {
         }
     }
     assert!(n_long > 30, "{n_long}");
+}
+
+/// What becomes of tokens: by what the piece is then, the tokens behind which it is in progress, and those
+/// with which it ends. Tokens inside of which it ends, each with how many of its bytes are read, are listed
+/// by how it ends.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Fates {
+    stays: BTreeMap<LexemeId, BTreeSet<TokenId>>,
+    ends: BTreeMap<CutId, BTreeSet<TokenId>>,
+    inside: BTreeMap<CutId, BTreeSet<(TokenId, usize)>>,
+}
+
+/// The fates of all tokens, each read byte by byte.
+fn by_bytes(
+    (language, vocabulary): (&Language, &Vocabulary),
+    transducer: &mut Transducer,
+    from: LexemeId,
+) -> Fates {
+    let (lexing, mut fates) = (language.lexing(), Fates::default());
+    for token in (0..vocabulary.len() as u32).map(TokenId) {
+        let bytes = vocabulary.bytes(token).unwrap_or_default();
+        let mut at = Some(from);
+        for (n_read, &byte) in (1..).zip(bytes) {
+            let Some(lexeme) = at else { break };
+            let step = transducer.step(lexing, lexeme, byte).unwrap();
+            if let Some(cut) = step.cut {
+                match bytes.get(n_read) {
+                    None => drop(fates.ends.entry(cut).or_default().insert(token)),
+                    Some(&next) if lexing.lexicon.union.begins(lexing.lexicon.union.class(next)) => {
+                        fates.inside.entry(cut).or_default().insert((token, n_read));
+                    }
+                    Some(_) => {}
+                }
+            }
+            at = step.stay;
+            if let (Some(stay), true) = (at, n_read == bytes.len()) {
+                fates.stays.entry(stay).or_default().insert(token);
+            }
+        }
+    }
+    fates
+}
+
+/// The same by a sweep.
+fn by_sweep(
+    (language, vocabulary): (&Language, &Vocabulary),
+    (stepper, walks): (&mut Stepper, &mut Walks),
+    from: LexemeId,
+) -> Fates {
+    let (lexing, mut fates) = (language.lexing(), Fates::default());
+    let trie = vocabulary.trie();
+    let n_words = vocabulary.len().div_ceil(32);
+    let sweep = walks.sweep(stepper, language, (0, trie), from, n_words).unwrap();
+    for group in &sweep.groups {
+        let step = stepper.transducer_mut().step_to(lexing, from, group.place).unwrap();
+        let mut words = vec![0; n_words];
+        group.tokens().add_to(&mut words);
+        let mask = TokenMask::from_words(words, vocabulary.len());
+        if let Some(stay) = step.stay
+            && mask.iter().next().is_some()
+        {
+            fates.stays.entry(stay).or_default().extend(mask.iter());
+        }
+        let Some(cut) = step.cut else { continue };
+        if mask.iter().next().is_some() {
+            fates.ends.entry(cut).or_default().extend(mask.iter());
+        }
+        for &top in group.tops() {
+            let n_read = trie.path_to(top).len() - 1;
+            let below = &trie.order()[trie.node(top).lo..trie.node(top).hi];
+            fates.inside.entry(cut).or_default().extend(below.iter().map(|&token| (token, n_read)));
+        }
+    }
+    fates
+}
+
+#[test]
+fn sweeps_of_canvases_know_what_each_token_does_by_its_bytes() {
+    let vocabulary = Vocabulary::builtin();
+    let (mut n_places, mut n_bounded) = (0, 0);
+    for schema in schemas() {
+        for escapes in [Escapes::Any, Escapes::Needed] {
+            let grammar = grammar(&schema, &Options { escapes, ..Options::default() }).unwrap();
+            let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
+            let mut stepper = Stepper::interning(&language).unwrap();
+            let mut walks = Walks::apart(&vocabulary);
+            let lexing = language.lexing();
+            for seed in anygram_testkit::random::seeds(6) {
+                let mut random = Random::new(seed);
+                let all = BitSet::from_members(lexing.cfg.n_terminals, 0..lexing.cfg.n_terminals);
+                let wanted = stepper.transducer_mut().wanted_alone(lexing, &all);
+                let first = stepper.transducer_mut().first(lexing, wanted).unwrap().unwrap();
+                // A string that begins, as far as some of its characters.
+                let text = ["\"", "\"a", "\"th", "\"the", "\"é", "\"ab c", "\"\\", "\"\\u00", "\"\u{1F600}x"];
+                let mut at = Some(first);
+                let more = ["b", "the", "\\u0061", "é", "zz9", " and"];
+                let mut text = (*random.choose(&text)).to_owned();
+                (0..random.below(4)).for_each(|_| text.push_str(more[random.below(more.len())]));
+                for &byte in &text.as_bytes()[..text.len() - usize::from(text.len() > 3 && random.chance(30))]
+                {
+                    at = at.and_then(|at| stepper.transducer_mut().step(lexing, at, byte).unwrap().stay);
+                }
+                let Some(from) = at else { continue };
+                let subject = (&language, &vocabulary);
+                let must = by_bytes(subject, stepper.transducer_mut(), from);
+                let is = by_sweep(subject, (&mut stepper, &mut walks), from);
+                assert_eq!(is, must, "{schema}: {escapes:?}, behind {text}");
+                n_places += 1;
+                n_bounded += usize::from(must.stays.len() > 20);
+            }
+        }
+    }
+    assert!(n_places > 30 && n_bounded > 5, "{n_places} {n_bounded}");
 }
