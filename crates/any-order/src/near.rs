@@ -13,10 +13,12 @@ use anygram_bits::work::Work;
 use anygram_left_to_right::language::StepError;
 
 use crate::canvas::{Canvas, Slot};
+use crate::confirm::Confirm;
 use crate::decision::{Decision, Undecided};
+use crate::forward::Breadth;
 use crate::plan::{self, Plan};
-use crate::search::Found;
-use crate::solver::{Filling, Solver, Witness};
+use crate::search::{Bounds, Found, Search};
+use crate::solver::{FIRST_VISITS, Filling, MOST_ALIKE, Solver, Witness};
 
 /// How many slots on each side of what changed are open, in turn.
 const NEAR: [usize; 3] = [2, 8, 32];
@@ -69,12 +71,16 @@ impl Solver {
         Ok(unknown)
     }
 
+    /// The last completion, if its canvas has as many slots as this one and ends alike.
+    fn last_of(&self, canvas: &Canvas) -> Option<&Witness> {
+        let (known, witness) = self.known()?;
+        let is_alike = known.end() == canvas.end() && witness.slots.len() == canvas.slots().len();
+        is_alike.then_some(witness)
+    }
+
     /// The last completion with what a canvas has in place of its own, if it ends where a plan lets it.
     fn last_with(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
-        let (known, witness) = self.known()?;
-        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
-            return None;
-        }
+        let witness = self.last_of(canvas)?;
         let eos = self.constraint().vocabulary().eos();
         let mut found =
             Found { end: plan.places.len(), tokens: Vec::new(), n_in_gaps: 0, closing: Vec::new() };
@@ -100,10 +106,7 @@ impl Solver {
 
     /// The same slot by slot, if a canvas has no gaps.
     fn last_changed(&self, canvas: &Canvas) -> Option<Changed> {
-        let (known, witness) = self.known()?;
-        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
-            return None;
-        }
+        let witness = self.last_of(canvas)?;
         let vocabulary = self.constraint().vocabulary();
         let eos = *vocabulary.eos().first()?;
         let (mut from, mut to) = (usize::MAX, 0);
@@ -139,6 +142,36 @@ impl Solver {
             Some(answer) => Ok(answer),
             None => self.search_apart(near, &plan, work),
         }
+    }
+
+    /// By all texts at once, in one breadth; nothing is kept of it for the next canvas. `None` where that is
+    /// not done.
+    fn parse_apart(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Option<Decision<Witness>>, StepError> {
+        let breadth = Breadth { loosely: true, most_alike: MOST_ALIKE };
+        Ok(match self.tables.forward(plan, (breadth, true), work)? {
+            Some(forward) if forward.is_possible() => Some(self.completions(canvas, &forward, work)?),
+            Some(_) => Some(Decision::Unknown(Undecided::Between)),
+            None => None,
+        })
+    }
+
+    /// By a short search; nothing is kept of it for the next canvas.
+    fn search_apart(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let bounds = Bounds { visits: FIRST_VISITS / 10, ..Bounds::default() };
+        let confirm = Confirm::new(&mut self.matcher, canvas);
+        let search = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm);
+        let outcome = search.keeping_from(usize::MAX).run()?;
+        self.confirmed_outcome(canvas, outcome)
     }
 }
 

@@ -75,7 +75,7 @@ pub enum By {
 type Accept<'a> = dyn FnMut(&mut Solver, &Found) -> Result<Option<Witness>, StepError> + 'a;
 
 /// Places that the first search enters.
-const FIRST_VISITS: usize = 1_000;
+pub(crate) const FIRST_VISITS: usize = 1_000;
 
 /// Readings before a slot from which a search goes on.
 const WIDTH: Width = Width { some: 24, all: 64, alike: 12 };
@@ -90,7 +90,7 @@ const SHORT_RUN: usize = 2;
 const MOST_ASTRAY: usize = 8;
 
 /// Pieces before one slot that may become the same, at first.
-const MOST_ALIKE: usize = 32;
+pub(crate) const MOST_ALIKE: usize = 32;
 
 /// Loosely or not, and with so many pieces that may become the same, in this order.
 const BREADTHS: [(bool, usize); 4] =
@@ -749,7 +749,7 @@ impl Solver {
 
     /// Draws completions from all texts until one is confirmed: what is remembered texts do not know, and
     /// where they are had loosely some are none.
-    fn completions(
+    pub(crate) fn completions(
         &mut self,
         canvas: &Canvas,
         forward: &Forward,
@@ -773,37 +773,7 @@ impl Solver {
         Ok(Decision::Unknown(Undecided::Between))
     }
 
-    /// By all texts at once, in one breadth; nothing is kept of it for the next canvas. `None` where that is
-    /// not done.
-    pub(crate) fn parse_apart(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        work: &mut Work,
-    ) -> Result<Option<Decision<Witness>>, StepError> {
-        let breadth = Breadth { loosely: true, most_alike: MOST_ALIKE };
-        Ok(match self.tables.forward(plan, (breadth, true), work)? {
-            Some(forward) if forward.is_possible() => Some(self.completions(canvas, &forward, work)?),
-            Some(_) => Some(Decision::Unknown(Undecided::Between)),
-            None => None,
-        })
-    }
-
-    /// By a short search; nothing is kept of it for the next canvas.
-    pub(crate) fn search_apart(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        work: &mut Work,
-    ) -> Result<Decision<Witness>, StepError> {
-        let bounds = Bounds { visits: FIRST_VISITS / 10, ..Bounds::default() };
-        let confirm = Confirm::new(&mut self.matcher, canvas);
-        let search = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm);
-        let outcome = search.keeping_from(usize::MAX).run()?;
-        self.confirmed_outcome(canvas, outcome)
-    }
-
-    fn confirmed_outcome(
+    pub(crate) fn confirmed_outcome(
         &mut self,
         canvas: &Canvas,
         outcome: Outcome,
