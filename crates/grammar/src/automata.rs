@@ -292,12 +292,14 @@ pub trait PieceAutomaton: Debug + Send + Sync {
 /// It has one label, and every state has a [nature](PieceAutomaton::nature). What it *counts* of a text, as
 /// characters, depends on nothing but the natures on the way: by so much [`Nature::most`] falls, which is
 /// more than any token has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Common {
     /// Its name; two automata of one name are one.
     pub name: &'static str,
-    /// Makes it; the state is the one from which texts are compared.
+    /// Makes it, and a state of it.
     pub make: fn() -> Option<(Pieces, u32)>,
+    /// A text that leads from there to the state from which texts are compared.
+    pub path: Box<[u8]>,
 }
 
 /// See [`PieceAutomaton::nature`].

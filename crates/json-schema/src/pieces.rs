@@ -446,13 +446,21 @@ impl PieceAutomaton for StringPieces {
 
     fn common(&self, state: u32) -> Option<Common> {
         let state = self.state(state);
-        let State::Inside { open, .. } = &*state else { return None };
+        let (path, open) = match &*state {
+            State::Inside { open, .. } => (Box::default(), open),
+            State::Within { part, open, .. } | State::Tail { part, open, .. } => {
+                (part.shape(self.escapes).unwrap_or(*part).spelling(), open)
+            }
+            State::Start | State::Closed(_) => return None,
+        };
         let chars = lock(&self.chars);
         let mut others = open.iter().filter(|&&(_, formula)| !chars.is_listed(formula));
         let (only, None) = (others.next()?.1, others.next()) else { return None };
         chars.is_mostly_any(only).then_some(match self.escapes {
-            Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any) },
-            Escapes::Needed => Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed) },
+            Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any), path },
+            Escapes::Needed => {
+                Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed), path }
+            }
         })
     }
 
@@ -724,6 +732,26 @@ impl Part {
     /// Whether it is `\u` and what follows it.
     pub(crate) fn is_unit(self) -> bool {
         !matches!(self, Self::Escape | Self::Bytes { .. })
+    }
+
+    /// Bytes that lead from where a character begins to it, if it has no [shape](Self::shape) or is one.
+    fn spelling(self) -> Box<[u8]> {
+        let unit = |value: u32, digits: u8| match digits {
+            0 => "\\u".to_owned(),
+            _ => format!("\\u{value:0width$x}", width = usize::from(digits)),
+        };
+        let text = match self {
+            // The first byte tells them apart.
+            Self::Bytes { left, value } => {
+                return [[0xc0, 0xe0, 0xf0][usize::from(left) - 1] | value as u8].into();
+            }
+            Self::Escape => "\\".to_owned(),
+            Self::Unit { digits, value } => unit(value, digits),
+            Self::Half { high } => unit(high, 4),
+            Self::HalfEscape { high } => unit(high, 4) + "\\",
+            Self::HalfUnit { high, digits, value } => unit(high, 4) + &unit(value, digits),
+        };
+        text.into_bytes().into()
     }
 
     /// A number that no other part has, above 16.

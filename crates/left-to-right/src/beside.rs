@@ -13,7 +13,7 @@ use anygram_lexer::transducer::{Lexing, Place, Transducer};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Telling, Walked};
+use crate::common::{Bounds, Difference, Known, NOWHERE as NO_STATE, Telling, Walked};
 use crate::sweep::{Group, Growing, NOWHERE, PlaceId, Sweep, Sweeper};
 use crate::tokens::Tokens;
 
@@ -25,8 +25,9 @@ pub(crate) struct Beside {
     natures: FxHashMap<PlaceId, Option<(Known, Nature)>>,
     /// That of the place that was asked for last, which is mostly the next one too.
     last: (PlaceId, Option<(Known, Nature)>),
-    /// By state of the common automaton a place that stands for it, and the only terminal of all of them.
-    same: Vec<Option<Place>>,
+    /// By state of the common automaton a place that stands for it and the characters that lead there, as few
+    /// as were met; and the only terminal of all of them.
+    same: Vec<Option<(Place, u64)>>,
     terminal: Option<u32>,
     /// The bounds that all of them have, counted from the start, as far as they are known.
     least: Option<u64>,
@@ -119,7 +120,10 @@ impl Beside {
         let Some((_, nature)) = self.last.1.filter(|nature| nature.0 == known) else { return false };
         let is_same = self.has_bounds(nature, self.walked.is_end(known), count);
         if is_same {
-            self.same[known as usize].get_or_insert_with(|| sweeper.place(id));
+            let met = &mut self.same[known as usize];
+            if met.is_none_or(|(_, fewest)| count < fewest) {
+                *met = Some((sweeper.place(id), count));
+            }
         }
         is_same
     }
@@ -166,8 +170,9 @@ impl Beside {
         let (mut all, mut asked) = (Vec::new(), sweeper.asked);
         let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
         let has_bounds = bounds.least > 0 || bounds.most < u64::MAX;
-        let mut places = Places { lexing, fillers: Vec::new() };
-        for fate in &self.walked.fates {
+        let mut places = Places { lexing, hub: None, fillers: Vec::new() };
+        places.hub = self.hub(lexing, sweeper.transducer)?;
+        for (number, fate) in self.walked.fates.iter().enumerate() {
             // Where the length has bounds, tokens lead to as many places as they have lengths.
             let is_counted = telling == Telling::States && has_bounds && !fate.is_end();
             let merged = (!is_counted).then(|| self.walked.within(fate, bounds, trie, n_words));
@@ -183,7 +188,7 @@ impl Beside {
                 if tokens.is_empty() && tops.is_empty() {
                     continue;
                 }
-                let place = self.place(&mut places, sweeper.transducer, fate, count)?;
+                let place = self.place(&mut places, sweeper.transducer, number, (count, bounds))?;
                 let Some(place) = place else { return Ok(None) };
                 let mut follow = vec![None; union.n_classes()];
                 tops.retain(|&top| {
@@ -198,61 +203,139 @@ impl Beside {
         Ok(Some(Sweep { groups: all.into(), asked }))
     }
 
-    /// A place of a fate: one that was met, or where its path leads; with so many characters, if that says
-    /// which it is.
+    /// The places that were met, each with its state and the characters that lead there.
+    fn met(&self) -> impl Iterator<Item = (Known, Place, u64)> {
+        (0..).zip(&self.same).filter_map(|(state, met)| met.map(|(place, count)| (state, place, count)))
+    }
+
+    /// A place from which characters lead back to its state, and how many lead there: as few as are found.
+    fn hub(&self, lexing: &Lexing, transducer: &mut Transducer) -> Result<Option<(Place, u64)>, LexerError> {
+        let Some((hub, _)) = self.walked.hub else { return Ok(None) };
+        let ways = self.met().filter_map(|(state, place, count)| {
+            let path = self.walked.path(state, hub)?;
+            Some((count + path.n_counted, place, path))
+        });
+        let Some((count, from, path)) = ways.min_by_key(|way| (way.0, way.2.bytes.len())) else {
+            return Ok(None);
+        };
+        Ok(behind(lexing, transducer, from, &path.bytes)?.map(|place| (place, count)))
+    }
+
+    /// A place of a fate: one that was met, or where a path leads from one; if that matters, with so many
+    /// characters of those within bounds.
     fn place(
         &self,
         places: &mut Places,
         transducer: &mut Transducer,
-        fate: &Fate,
-        count: Option<u64>,
+        fate: usize,
+        (count, bounds): (Option<u64>, Bounds),
     ) -> Result<Option<Place>, LexerError> {
-        if let (Some(met), None) = (self.same[fate.state as usize], count) {
+        let (walked, to) = (&self.walked, self.walked.fates[fate].state);
+        let is_it = |&(state, _, n): &(Known, Place, u64)| match count {
+            None => walked.fate_of(state) == fate,
+            Some(count) => (state, n) == (to, count),
+        };
+        if let Some((_, met, _)) = self.met().find(is_it) {
             return Ok(Some(met));
         }
+        let found = match self.by_hub(places, transducer, to, count)? {
+            None => self.by_path(places.lexing, transducer, to, count)?,
+            found => found,
+        };
+        let left = |bound: u64| count.map(|count| bound.saturating_sub(count));
         let union = &places.lexing.lexicon.union;
-        let Some(start) = self.same[0] else { return Ok(None) };
-        // Where the piece may not end yet, it is made longer first.
-        let least = || union.nature(start.state()).map_or(0, |nature| nature.least);
-        let n_fillers = count.unwrap_or_else(least).saturating_sub(fate.n_in_path);
-        let Some(filler) = self.walked.filler(0) else { return Ok(None) };
-        let mut place = places.behind(transducer, start, filler, n_fillers)?;
-        for &byte in &fate.path {
-            let Some(from) = place else { break };
-            place = transducer.step_place(places.lexing, from, union.class(byte))?;
-        }
         let is_right = |place: &Place| {
             union.nature(place.state()).is_some_and(|nature| {
                 Some(nature.label) == self.terminal
-                    && self.walked.of_nature(nature.number) == Some(fate.state)
+                    && walked.of_nature(nature.number) == Some(to)
+                    && left(bounds.least).is_none_or(|least| least == nature.least)
+                    && (bounds.most == u64::MAX || left(bounds.most).is_none_or(|most| most == nature.most))
             })
         };
-        Ok(place.filter(is_right))
+        Ok(found.filter(is_right))
+    }
+
+    /// A place of a state behind the hub, and behind so many characters; without a number, where a piece may
+    /// end.
+    fn by_hub(
+        &self,
+        places: &mut Places,
+        transducer: &mut Transducer,
+        to: Known,
+        count: Option<u64>,
+    ) -> Result<Option<Place>, LexerError> {
+        let (Some((hub, filler)), Some((place, n))) = (self.walked.hub, places.hub) else { return Ok(None) };
+        let Some(path) = self.walked.path(hub, to) else { return Ok(None) };
+        let n_fillers = match count {
+            Some(count) => count.checked_sub(n + path.n_counted),
+            None => {
+                let nature = places.lexing.lexicon.union.nature(place.state());
+                Some(nature.map_or(0, |nature| nature.least).saturating_sub(path.n_counted))
+            }
+        };
+        let Some(n_fillers) = n_fillers else { return Ok(None) };
+        match places.filled(transducer, filler, n_fillers)? {
+            Some(from) => behind(places.lexing, transducer, from, &path.bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// A place of a state behind one that was met, and behind so many characters, if there is a number.
+    fn by_path(
+        &self,
+        lexing: &Lexing,
+        transducer: &mut Transducer,
+        to: Known,
+        count: Option<u64>,
+    ) -> Result<Option<Place>, LexerError> {
+        let is_so_long = |n: u64| count.is_none_or(|count| count == n);
+        let way = self.met().find_map(|(state, from, n)| {
+            let path = self.walked.path(state, to)?;
+            is_so_long(n + path.n_counted).then_some((from, path))
+        });
+        way.map_or(Ok(None), |(from, path)| behind(lexing, transducer, from, &path.bytes))
     }
 }
 
-/// The places behind so many characters each of which leads from a state of the common automaton back to it.
+/// The place to which bytes lead from another.
+fn behind(
+    lexing: &Lexing,
+    transducer: &mut Transducer,
+    from: Place,
+    bytes: &[u8],
+) -> Result<Option<Place>, LexerError> {
+    let mut place = Some(from);
+    for &byte in bytes {
+        let Some(from) = place else { break };
+        place = transducer.step_place(lexing, from, lexing.lexicon.union.class(byte))?;
+    }
+    Ok(place)
+}
+
+/// Places by the characters that lead there.
 struct Places<'a> {
     lexing: &'a Lexing,
+    /// See [`Beside::hub`].
+    hub: Option<(Place, u64)>,
+    /// Those behind the hub and so many characters more.
     fillers: Vec<Option<Place>>,
 }
 
 impl Places<'_> {
-    fn behind(
+    /// The place behind the hub and so many characters of one byte.
+    fn filled(
         &mut self,
         transducer: &mut Transducer,
-        start: Place,
         filler: u8,
         n: u64,
     ) -> Result<Option<Place>, LexerError> {
         if self.fillers.is_empty() {
-            self.fillers.push(Some(start));
+            self.fillers.push(self.hub.map(|hub| hub.0));
         }
         while let Some(&Some(last)) = self.fillers.last()
             && self.fillers.len() as u64 <= n
         {
-            let class = self.lexing.lexicon.union.class(filler);
-            self.fillers.push(transducer.step_place(self.lexing, last, class)?);
+            self.fillers.push(behind(self.lexing, transducer, last, &[filler])?);
         }
         Ok(self.fillers.get(n as usize).copied().flatten())
     }

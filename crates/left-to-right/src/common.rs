@@ -17,7 +17,8 @@
 //! later: of one nature only one label does. For canvases it is told apart by states, and where the length
 //! has bounds by characters ([`Telling`]).
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,13 +29,13 @@ use rustc_hash::FxHashMap;
 
 use crate::tokens::Tokens;
 
-/// The common walks of a vocabulary, by name and by what they tell apart. There are as many as automata name,
-/// which is a handful.
+/// The common walks of a vocabulary, by name, path and what they tell apart. There are as many as automata
+/// name: one for the places between characters, and one for each way to be inside of one.
 #[derive(Default)]
 pub(crate) struct Commons(Mutex<FxHashMap<Name, Option<Arc<Walked>>>>);
 
 /// Tells common walks apart.
-type Name = (&'static str, Telling);
+type Name = (&'static str, Box<[u8]>, Telling);
 
 /// What a walk tells apart of what becomes of tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,8 +52,8 @@ impl Commons {
     pub fn walked(&self, common: Common, telling: Telling, trie: &TokenTrie) -> Option<Arc<Walked>> {
         // Held while it is made, so that it is made once.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Some(Arc::new(Walked::new(common, telling, trie)?));
-        known.entry((common.name, telling)).or_insert_with(make).clone()
+        let make = || Some(Arc::new(Walked::new(&common, telling, trie)?));
+        known.entry((common.name, common.path.clone(), telling)).or_insert_with(make).clone()
     }
 }
 
@@ -71,14 +72,25 @@ pub(crate) struct Walked {
     /// By state whether a piece ends there.
     ends: Vec<bool>,
     pub fates: Vec<Fate>,
+    /// By state the place of its fate.
+    fate_of: Vec<usize>,
+    /// A state to which a character leads back, and the byte that spells it.
+    pub hub: Option<(Known, u8)>,
+    /// By state the ways from there to all states, once somebody asked.
+    paths: Vec<OnceLock<Box<[Option<Path>]>>>,
+}
+
+/// A way from one state to another.
+#[derive(Clone)]
+pub(crate) struct Path {
+    pub bytes: Box<[u8]>,
+    /// The characters that they count, which are as few as can be.
+    pub n_counted: u64,
 }
 
 /// Tokens of which one thing becomes.
 pub(crate) struct Fate {
-    /// Bytes that lead from the start to a state of this kind, with as few characters as can be.
-    pub path: Box<[u8]>,
-    pub n_in_path: u64,
-    /// The nature of the state that they lead to.
+    /// A state that tokens with it lead to: the first, or the only one.
     pub state: Known,
     /// Whether a piece ends there.
     is_end: bool,
@@ -142,17 +154,24 @@ struct Walking<'a> {
     returning: Vec<Option<Alphabet>>,
     /// Whether something matches at the states of a fate, and whether something can match later.
     kinds: Vec<(bool, bool)>,
-    path: Vec<u8>,
 }
 
-/// Where a walk is: the state, the length of the path, and the characters that were counted.
-type At = (Known, usize, u64);
+/// Where a walk is: the state, and the characters that were counted.
+type At = (Known, u64);
 
 impl Walked {
-    fn new(common: Common, telling: Telling, trie: &TokenTrie) -> Option<Self> {
-        let (pieces, start) = (common.make)()?;
-        let walked =
-            Self { next: Vec::new(), natures: FxHashMap::default(), ends: Vec::new(), fates: Vec::new() };
+    fn new(common: &Common, telling: Telling, trie: &TokenTrie) -> Option<Self> {
+        let (pieces, first) = (common.make)()?;
+        let start = common.path.iter().try_fold(first, |from, &byte| pieces.step(from, byte).ok()?)?;
+        let walked = Self {
+            next: Vec::new(),
+            natures: FxHashMap::default(),
+            ends: Vec::new(),
+            fates: Vec::new(),
+            fate_of: Vec::new(),
+            hub: None,
+            paths: Vec::new(),
+        };
         let mut walking = Walking {
             telling,
             pieces: &pieces,
@@ -161,17 +180,22 @@ impl Walked {
             states: Vec::new(),
             returning: Vec::new(),
             kinds: Vec::new(),
-            path: Vec::new(),
         };
-        let (start, _) = walking.state(start, 0)?;
+        let (start, _) = walking.state(start)?;
         // Tokens that begin behind a piece are another reading.
         if walking.kinds[walking.states[start as usize].2].0 {
             return None;
         }
         let walk =
-            trie.descend(trie.below_root(), (start, 0, 0), |&before, at| walking.enter(before, at).ok_or(()));
+            trie.descend(trie.below_root(), (start, 0), |&before, at| walking.enter(before, at).ok_or(()));
         walk.ok()?;
         let mut walked = walking.walked;
+        walked.fate_of = walking.states.iter().map(|state| state.2).collect();
+        walked.hub = (0..).zip(&walked.next).find_map(|(state, next)| {
+            let filler = (0..=u8::MAX).find(|&byte| next[usize::from(byte)] == (state, true))?;
+            Some((state, filler))
+        });
+        walked.paths = vec![OnceLock::new(); walked.next.len()];
         for fate in &mut walked.fates {
             let counts = fate.ranges.iter().map(|range| range.1).chain(fate.tops.iter().map(|top| top.1));
             let of_runs =
@@ -265,9 +289,35 @@ impl Walked {
         self.ends[state as usize]
     }
 
-    /// A byte that is a character and leads from a state back to it.
-    pub fn filler(&self, state: Known) -> Option<u8> {
-        (0..=u8::MAX).find(|&byte| self.next[state as usize][usize::from(byte)] == (state, true))
+    /// The place of the fate of tokens that lead to a state.
+    pub fn fate_of(&self, state: Known) -> usize {
+        self.fate_of[state as usize]
+    }
+
+    /// A way from one state to another, by bytes that tokens ask for. Cost, once for a state: its ways to all
+    /// others.
+    pub fn path(&self, from: Known, to: Known) -> Option<&Path> {
+        self.paths[from as usize].get_or_init(|| self.paths_from(from))[to as usize].as_ref()
+    }
+
+    fn paths_from(&self, from: Known) -> Box<[Option<Path>]> {
+        let mut found = vec![None; self.next.len()];
+        let mut open = BinaryHeap::from([Reverse((0, Vec::new(), from))]);
+        while let Some(Reverse((n_counted, bytes, at))) = open.pop() {
+            if found[at as usize].is_some() {
+                continue;
+            }
+            let mut seen = vec![false; self.next.len()];
+            for (byte, &(next, is_counted)) in (0..=u8::MAX).zip(&self.next[at as usize]) {
+                // The first of the bytes that lead there stands for all.
+                if next != NOWHERE && !std::mem::replace(&mut seen[next as usize], true) {
+                    let longer = bytes.iter().copied().chain([byte]).collect();
+                    open.push(Reverse((n_counted + u64::from(is_counted), longer, next)));
+                }
+            }
+            found[at as usize] = Some(Path { bytes: bytes.into(), n_counted });
+        }
+        found.into()
     }
 
     /// The state of a nature.
@@ -277,9 +327,9 @@ impl Walked {
 }
 
 impl Walking<'_> {
-    /// The state of one of the automaton, to which so many characters led, and what may still be counted
-    /// there. `None` if the automaton breaks its promise.
-    fn state(&mut self, own: u32, count: u64) -> Option<(Known, u64)> {
+    /// The state of one of the automaton, and what may still be counted there. `None` if the automaton breaks
+    /// its promise.
+    fn state(&mut self, own: u32) -> Option<(Known, u64)> {
         let Nature { number, most, .. } = self.pieces.nature(own)?;
         let kind = (!self.pieces.accepts(own).is_empty(), !self.pieces.live(own).is_empty());
         let known = self.walked.natures.get(&number).copied();
@@ -293,8 +343,6 @@ impl Walking<'_> {
         if fate == self.kinds.len() {
             self.kinds.push(kind);
             self.walked.fates.push(Fate {
-                path: self.path.clone().into(),
-                n_in_path: count,
                 state,
                 is_end: kind.0,
                 ranges: Vec::new(),
@@ -316,11 +364,9 @@ impl Walking<'_> {
         (self.states[state as usize].2 == fate && self.kinds[fate] == kind).then_some((state, most))
     }
 
-    /// Where a byte leads from a state that so many characters and the path lead to, and whether it begins a
-    /// character, if it leads anywhere. The path goes on with the byte. The outer `None` if the automaton
-    /// breaks its promise.
-    fn step(&mut self, before: Known, byte: u8, count: u64) -> Option<Option<(Known, bool)>> {
-        self.path.push(byte);
+    /// Where a byte leads from a state, and whether it begins a character, if it leads anywhere. The outer
+    /// `None` if the automaton breaks its promise.
+    fn step(&mut self, before: Known, byte: u8) -> Option<Option<(Known, bool)>> {
         let known = self.walked.step(before, byte);
         if known.0 != NOWHERE {
             return Some(Some(known));
@@ -331,23 +377,20 @@ impl Walking<'_> {
         // Behind the piece nothing is counted any more.
         let is_counted = left.checked_add(1) == Some(most);
         (is_counted || left == most || left == u64::MAX).then_some(())?;
-        let (next, _) = self.state(to, count + u64::from(is_counted))?;
+        let (next, _) = self.state(to)?;
         self.walked.next[before as usize][usize::from(byte)] = (next, is_counted);
         Some(Some((next, is_counted)))
     }
 
-    /// The characters that lead from a state, which the path leads to, back to it and are counted once, if no
-    /// piece can end before or inside of them.
-    fn returning(&mut self, state: Known, count: u64) -> Option<Alphabet> {
+    /// The characters that lead from a state back to it and are counted once, if no piece can end before or
+    /// inside of them.
+    fn returning(&mut self, state: Known) -> Option<Alphabet> {
         if let Some(known) = self.returning[state as usize] {
             return Some(known);
         }
-        let depth = self.path.len();
         let mut alphabet = Alphabet::EMPTY;
         for byte in 0..128 {
-            let found = self.step(state, byte, count)?;
-            self.path.truncate(depth);
-            if found == Some((state, true)) {
+            if self.step(state, byte)? == Some((state, true)) {
                 alphabet.insert_ascii(byte);
             }
         }
@@ -360,11 +403,9 @@ impl Walking<'_> {
                     all_others = false;
                     break;
                 }
-                let (mut seen, at) = (Vec::new(), self.path.len());
+                let mut seen = Vec::new();
                 for byte in bytes {
-                    let found = self.step(from, byte, count + n_counted)?;
-                    self.path.truncate(at);
-                    let Some((to, is_counted)) = found else {
+                    let Some((to, is_counted)) = self.step(from, byte)? else {
                         all_others = false;
                         break;
                     };
@@ -388,28 +429,24 @@ impl Walking<'_> {
         Some(alphabet)
     }
 
-    fn enter(&mut self, (before, depth, count): At, at: NodeId) -> Option<Option<At>> {
+    fn enter(&mut self, (before, count): At, at: NodeId) -> Option<Option<At>> {
         let node = self.trie.node(at);
         let fate = self.states[before as usize].2;
         if self.kinds[fate].0 {
             self.walked.fates[fate].tops.push((at, count));
         }
-        self.path.truncate(depth);
-        let Some((next, is_counted)) = self.step(before, node.byte, count)? else { return Some(None) };
+        let Some((next, is_counted)) = self.step(before, node.byte)? else { return Some(None) };
         let count = count + u64::from(is_counted);
         let is_run = node.end.0 > at.0 + 1
             && self.trie.alphabet(at).is_text()
-            && self.trie.alphabet(at).is_subset(self.returning(next, count)?);
+            && self.trie.alphabet(at).is_subset(self.returning(next)?);
         let fate = &mut self.walked.fates[self.states[next as usize].2];
-        if count < fate.n_in_path {
-            (fate.path, fate.n_in_path, fate.state) = (self.path.clone().into(), count, next);
-        }
         add_counted(&mut fate.ranges, (node.lo as u32, node.own_hi as u32), count);
         if is_run {
             fate.runs.push((at, next, count));
             return Some(None);
         }
-        Some(Some((next, depth + 1, count)))
+        Some(Some((next, count)))
     }
 }
 
