@@ -456,22 +456,12 @@ impl Parse<'_> {
     }
 
     /// The terminals that the end of a piece is read as, by which something goes on in some of the contexts.
-    fn scans(
-        &mut self,
-        contexts: &mut Contexts,
-        begun: SetId,
-        cut: CutId,
-    ) -> Result<Vec<Option<TerminalId>>, StepError> {
+    fn scans(&mut self, contexts: &mut Contexts, begun: SetId, cut: CutId) -> Vec<Option<TerminalId>> {
         let cut = self.tables.stepper.transducer().cut(cut).clone();
-        let Some(engine) = self.tables.stepper.earley_mut() else { return Ok(Vec::new()) };
-        let mut scans = Vec::new();
+        let Some(engine) = self.tables.stepper.earley_mut() else { return Vec::new() };
         let skips = (cut.skip || cut.scans.is_empty()).then_some(None);
-        for scan in cut.scans.iter().map(|&scan| Some(scan)).chain(skips) {
-            if contexts.reads(engine, (begun, scan))? {
-                scans.push(scan);
-            }
-        }
-        Ok(scans)
+        let scans = cut.scans.iter().map(|&scan| Some(scan)).chain(skips);
+        scans.filter(|&scan| contexts.reads(engine, (begun, scan))).collect()
     }
 
     /// What goes on before a slot: pieces and what can begin.
@@ -512,7 +502,7 @@ impl Parse<'_> {
                 if let Some(cut) = step.cut {
                     for &source in &sources {
                         let begun = self.begun(contexts, slot, source);
-                        let scans = self.scans(contexts, begun, cut)?;
+                        let scans = self.scans(contexts, begun, cut);
                         if !scans.is_empty() {
                             let tokens = is_last.then_some(Tokens::One(token));
                             ends.push(Incoming { source, begun, scans, tokens });
@@ -604,7 +594,7 @@ impl Parse<'_> {
             }
         }
         for (at, exit) in walk.exits.iter().enumerate() {
-            let scans = self.scans(contexts, begun, exit.cut)?;
+            let scans = self.scans(contexts, begun, exit.cut);
             if scans.is_empty() {
                 continue;
             }

@@ -76,9 +76,11 @@ pub struct Contexts {
     joins: Option<Joins>,
     contexts: Vec<Context>,
     ids: FxHashMap<(Box<[Item]>, bool), ContextId>,
-    sets: Vec<Box<[ContextId]>>,
-    set_ids: FxHashMap<Box<[ContextId]>, SetId>,
+    sets: Vec<Arc<[ContextId]>>,
+    set_ids: FxHashMap<Arc<[ContextId]>, SetId>,
     unions: FxHashMap<Box<[SetId]>, SetId>,
+    /// One bit for each context, by which sets are joined; none is set in between.
+    marks: Vec<u64>,
     /// What follows from completing a nonterminal that began in a context, or in one of several.
     completed: FxHashMap<(ContextId, NonterminalId), Arc<Closed>>,
     completed_in: FxHashMap<(SetId, NonterminalId), Arc<Closed>>,
@@ -168,6 +170,7 @@ impl Contexts {
             sets: Vec::new(),
             set_ids: FxHashMap::default(),
             unions: FxHashMap::default(),
+            marks: Vec::new(),
             completed: FxHashMap::default(),
             completed_in: FxHashMap::default(),
             begins: FxHashMap::default(),
@@ -199,10 +202,14 @@ impl Contexts {
     pub fn set(&mut self, mut members: Vec<ContextId>) -> SetId {
         members.sort_unstable();
         members.dedup();
-        let members = members.into_boxed_slice();
-        if let Some(&known) = self.set_ids.get(&members) {
+        self.of_sorted(&members)
+    }
+
+    fn of_sorted(&mut self, members: &[ContextId]) -> SetId {
+        if let Some(&known) = self.set_ids.get(members) {
             return known;
         }
+        let members: Arc<[ContextId]> = members.into();
         self.n_items += members.len();
         let id = SetId::new(self.sets.len());
         self.sets.push(members.clone());
@@ -210,7 +217,8 @@ impl Contexts {
         id
     }
 
-    /// The contexts of several sets together.
+    /// The contexts of several sets together. Cost, once: their members, and a bit for each context between the
+    /// first and the last.
     pub fn union(&mut self, sets: impl IntoIterator<Item = SetId>) -> SetId {
         let mut sets: Vec<SetId> = sets.into_iter().collect();
         sets.sort_unstable();
@@ -222,11 +230,35 @@ impl Contexts {
         if let Some(&known) = self.unions.get(&sets) {
             return known;
         }
-        let members: Vec<ContextId> = sets.iter().flat_map(|set| &self.sets[set.index()]).copied().collect();
-        self.effort += members.len();
-        let union = self.set(members);
+        let joined = self.joined_members(&sets);
+        let union = self.of_sorted(&joined);
         self.unions.insert(sets, union);
         union
+    }
+
+    /// The members of several sets, sorted.
+    fn joined_members(&mut self, sets: &[SetId]) -> Vec<ContextId> {
+        self.marks.resize(self.contexts.len().div_ceil(64), 0);
+        let (mut from, mut to, mut n_members) = (usize::MAX, 0, 0);
+        for set in sets {
+            let members = &self.sets[set.index()];
+            self.effort += members.len();
+            for member in &**members {
+                let (word, bit) = (member.index() / 64, 1 << (member.index() % 64));
+                n_members += usize::from(self.marks[word] & bit == 0);
+                self.marks[word] |= bit;
+                (from, to) = (from.min(word), to.max(word + 1));
+            }
+        }
+        let mut joined = Vec::with_capacity(n_members);
+        for word in from..to {
+            let mut left = std::mem::take(&mut self.marks[word]);
+            while left != 0 {
+                joined.push(ContextId::new(word * 64 + left.trailing_zeros() as usize));
+                left &= left - 1;
+            }
+        }
+        joined
     }
 
     /// The members of a set, sorted.
@@ -310,8 +342,15 @@ impl Contexts {
     }
 
     /// Whether one of some contexts reads a terminal (or has anything that an ignored piece leaves).
-    pub fn reads(&mut self, engine: &mut Earley, way: Way) -> Result<bool, RecognizerError> {
-        Ok(!self.after(engine, way)?.is_empty())
+    pub fn reads(&mut self, engine: &Earley, (set, scan): Way) -> bool {
+        let left = |&member: &ContextId| {
+            let Context { kernel, is_sentence, .. } = &self.contexts[member.index()];
+            *is_sentence || !kernel.is_empty()
+        };
+        match scan {
+            Some(terminal) => self.wanted(engine, set).0.contains(terminal.index()),
+            None => self.sets[set.index()].iter().any(left),
+        }
     }
 
     /// What is known where some ways meet; `None` if none of them can be gone.
@@ -354,7 +393,7 @@ impl Contexts {
             return Ok(known.clone());
         }
         let mut collected = Collected::new();
-        for member in self.sets[way.0.index()].clone() {
+        for &member in &*self.sets[way.0.index()].clone() {
             match way.1 {
                 Some(terminal) => {
                     for waiting in &*self.waiting(engine, member, Symbol::Terminal(terminal))? {
@@ -535,7 +574,7 @@ impl Contexts {
         }
         let mut collected = Collected::new();
         let mut is_sentence = false;
-        for member in self.sets[set.index()].clone() {
+        for &member in &*self.sets[set.index()].clone() {
             let closed = self.complete(engine, member, lhs)?;
             is_sentence |= closed.is_sentence;
             for &item in &*closed.items {
@@ -594,7 +633,7 @@ impl Contexts {
                             self.collect(&mut collected, item);
                         }
                     } else {
-                        for member in self.sets[origins.index()].clone() {
+                        for &member in &*self.sets[origins.index()].clone() {
                             match self.completed.get(&(member, lhs)).cloned() {
                                 Some(known) => {
                                     is_sentence |= known.is_sentence;
@@ -1044,7 +1083,7 @@ impl Unwinding {
         while let Some(lhs) = open.pop() {
             let mut options = Vec::new();
             for &waiting in &*contexts.waiting(engine, context, Symbol::Nonterminal(lhs))? {
-                for origin in contexts.sets[waiting.origins.index()].clone() {
+                for &origin in &*contexts.sets[waiting.origins.index()].clone() {
                     let Some(completes) = contexts.leads(engine, (waiting.after, origin), target)? else {
                         continue;
                     };
