@@ -49,31 +49,33 @@ pub fn run_all(filters: &[String], rust: bool) -> Result<()> {
     let with_python = filters.is_empty() && !rust;
     // What Python needs is fetched while the compiler works.
     let environment = with_python.then(|| std::thread::spawn(python::environment));
-    run_rust(filters)?;
-    if let Some(environment) = environment {
-        environment.join().map_err(|_| anyhow!("the environment of Python: a panic"))??;
-        python::check()?;
-    }
-    Ok(())
-}
-
-fn run_rust(filters: &[String]) -> Result<()> {
     let began = Instant::now();
     let programs = build()?;
+    let took = began.elapsed();
+    // Most of what Python does is done by one thread, so it goes beside the tests.
+    let python = environment.map(|environment| {
+        std::thread::spawn(|| {
+            environment.join().map_err(|_| anyhow!("the environment of Python: a panic"))??;
+            python::check()
+        })
+    });
+    let rust = run_rust(&programs, filters, took);
+    let python = python.map_or(Ok(()), |python| {
+        python.join().map_err(|_| anyhow!("the checks of Python: a panic")).flatten()
+    });
+    rust.and(python)
+}
+
+fn run_rust(programs: &[Program], filters: &[String], built_in: Duration) -> Result<()> {
     let mut tests = Vec::new();
-    for program in &programs {
+    for program in programs {
         tests.extend(list(program)?.into_iter().map(|name| Test { program, name }));
     }
     if !filters.is_empty() {
         tests.retain(|test| filters.iter().any(|filter| test.full_name().contains(filter.as_str())));
     }
     ensure!(!tests.is_empty(), "no test has such a name");
-    eprintln!(
-        "{} tests in {} programs, built in {} s",
-        tests.len(),
-        programs.len(),
-        began.elapsed().as_secs()
-    );
+    eprintln!("{} tests in {} programs, built in {} s", tests.len(), programs.len(), built_in.as_secs());
 
     let began = Instant::now();
     let mut outcomes = run_at_once(&tests);

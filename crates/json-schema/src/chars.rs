@@ -883,32 +883,36 @@ impl Chars {
         if let Some(&known) = self.lives.get(&formula) {
             return Ok(known);
         }
-        let (mut agenda, mut seen) = (vec![formula], FxHashSet::default());
-        let mut is_live = false;
-        while let Some(at) = agenda.pop() {
-            if !seen.insert(at) {
+        // Each with the one that it was reached from: on a way to the end of a string all are live.
+        let mut agenda = vec![(formula, FormulaId::NONE)];
+        let mut seen: FxHashMap<FormulaId, FormulaId> = FxHashMap::default();
+        while let Some((at, from)) = agenda.pop() {
+            if seen.contains_key(&at) {
                 continue;
             }
+            seen.insert(at, from);
             if self.accepts_empty(at) || self.is_plainly_live(at) || self.lives.get(&at) == Some(&true) {
-                is_live = true;
-                break;
+                let mut on_way = at;
+                while on_way != FormulaId::NONE {
+                    self.lives.insert(on_way, true);
+                    on_way = seen.get(&on_way).copied().unwrap_or(FormulaId::NONE);
+                }
+                return Ok(true);
             }
             if seen.len() > self.limit {
                 return Err(TooLarge { limit: self.limit });
             }
             let row = self.row(at)?;
-            let targets = row.iter().map(|&(_, target)| target);
+            let targets = row.iter().map(|&(_, target)| (target, at));
             agenda.extend(
-                targets
-                    .filter(|&target| target != FormulaId::NONE && self.lives.get(&target) != Some(&false)),
+                targets.filter(|(target, _)| {
+                    *target != FormulaId::NONE && self.lives.get(target) != Some(&false)
+                }),
             );
         }
-        if !is_live {
-            // Whatever was reached leads nowhere either.
-            self.lives.extend(seen.into_iter().map(|at| (at, false)));
-        }
-        self.lives.insert(formula, is_live);
-        Ok(is_live)
+        // Whatever was reached leads nowhere either.
+        self.lives.extend(seen.into_keys().map(|at| (at, false)));
+        Ok(false)
     }
 
     /// Whether every beginning of a string is one of infinitely many: none is where strings can only end.

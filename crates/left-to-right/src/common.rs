@@ -1,12 +1,12 @@
 //! What the tokens of a vocabulary do in automata in common use, once for all languages.
 //!
 //! Most tokens do in one JSON string what they do in any other: they prolong it, or end it and go on behind
-//! it. So the trie is walked once with the automaton of any string ([`Common`]), and the result is kept
-//! beside
-//! the vocabulary. The sweep of another string walks only where tokens do something else: where they spell a
-//! key that is listed. Of what they do there *instead* of what is common, this module keeps account
-//! ([`Difference`]); the rest is the common result. Cost: nodes at which something differs, and their
-//! children; and copies of rows where something does.
+//! it. So the trie is walked once with the automaton of any string ([`Common`]), from a place between
+//! characters and from each kind of place inside of one, and the result is kept beside the vocabulary. The
+//! sweep of another string walks only where tokens do something else: where they spell a key that is listed.
+//! Of what they do there *instead* of what is common, this module keeps account ([`Difference`]); the rest is
+//! the common result. Cost: nodes at which something differs, and their children; and copies of rows where
+//! something does.
 //!
 //! Two states at the same node are the same if both have one nature, but for bounds of the length: of each
 //! token it is found out how many characters it has inside the piece ([`Nature::most`]), so of the common
