@@ -17,8 +17,8 @@ const REQUIREMENTS: &str = "python/requirements-test.txt";
 /// Builds and tests.
 pub fn check() -> Result<()> {
     let python = timed("environment", environment)?;
-    // With the features of the whole workspace, as the other stages build them, so that nothing is compiled twice;
-    // without the bridge, which the wheel has with others. What the library of C answers is compared with both.
+    // As the other stages build them, so that nothing is compiled twice; without the bridge, which the wheel
+    // has with other features. What the library of C answers is compared with both.
     timed("program and C library", || {
         run(cargo()
             .args(["build", "--release", "--workspace", "--exclude", "anygram-python"])

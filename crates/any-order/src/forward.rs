@@ -200,8 +200,8 @@ fn with_any(plan: &Plan, last_change: Option<usize>) -> Plan {
 
 impl Tables {
     /// All texts of a canvas at once. `None` unless automata grow, and where the canvas asks for what this
-    /// does not know: gaps, and how many tokens can still come. Goes on from what is kept of the canvas before,
-    /// which is gone then, unless this canvas is `apart` from it.
+    /// does not know: gaps, and how many tokens can still come. Goes on from what is kept of the canvas
+    /// before, which is gone then, unless this canvas is `apart` from it.
     pub fn forward(
         &mut self,
         plan: &Plan,

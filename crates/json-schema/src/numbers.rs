@@ -559,7 +559,8 @@ impl ByPower {
         }
     }
 
-    /// Whether a number that is spelled as far as its value matters is in it. Its digits are a one with zeros.
+    /// Whether a number that is spelled as far as its value matters is in it. Its digits are a one with
+    /// zeros.
     fn contains(self, state: &Spelled) -> bool {
         let Some(zeros) = state.digits.len().checked_sub(1) else { return self.zero };
         let exponent = i64::from(state.exponent) * if state.exponent_negative { -1 } else { 1 };

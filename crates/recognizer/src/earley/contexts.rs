@@ -216,8 +216,8 @@ impl Contexts {
         id
     }
 
-    /// The contexts of several sets together. Cost, once: their members, and a bit for each context between the
-    /// first and the last.
+    /// The contexts of several sets together. Cost, once: their members, and a bit for each context between
+    /// the first and the last.
     pub fn union(&mut self, sets: impl IntoIterator<Item = SetId>) -> SetId {
         let mut sets: Vec<SetId> = sets.into_iter().collect();
         sets.sort_unstable();
