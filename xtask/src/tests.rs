@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 use crate::{cargo, output_of, python, run, target};
@@ -63,7 +63,10 @@ pub fn run_all(filters: &[String], rust: bool) -> Result<()> {
     let python = python.map_or(Ok(()), |python| {
         python.join().map_err(|_| anyhow!("the checks of Python: a panic")).flatten()
     });
-    rust.and(python)
+    match (rust, python) {
+        (Err(rust), Err(python)) => bail!("{rust:#}; and of Python: {python:#}"),
+        (rust, python) => rust.and(python),
+    }
 }
 
 fn run_rust(programs: &[Program], filters: &[String], built_in: Duration) -> Result<()> {

@@ -32,7 +32,10 @@ use crate::tokens::Tokens;
 /// The common walks of a vocabulary, by name, path and what they tell apart. There are as many as automata
 /// name: one for the places between characters, and one for each way to be inside of one.
 #[derive(Default)]
-pub(crate) struct Commons(Mutex<FxHashMap<Name, Option<Arc<Walked>>>>);
+pub(crate) struct Commons(Mutex<FxHashMap<Name, Arc<OnceLock<Made>>>>);
+
+/// A walk, if it can be made.
+type Made = Option<Arc<Walked>>;
 
 /// Tells common walks apart.
 type Name = (&'static str, Box<[u8]>, Telling);
@@ -50,10 +53,10 @@ impl Commons {
     /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie at and
     /// below which something else is than characters that lead back to a state.
     pub fn walked(&self, common: Common, telling: Telling, trie: &TokenTrie) -> Option<Arc<Walked>> {
-        // Held while it is made, so that it is made once.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Some(Arc::new(Walked::new(&common, telling, trie)?));
-        known.entry((common.name, common.path.clone(), telling)).or_insert_with(make).clone()
+        let name = (common.name, common.path.clone(), telling);
+        // Who asks for the same one waits until it is made; who asks for another one does not.
+        let cell = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
+        cell.get_or_init(|| Some(Arc::new(Walked::new(&common, telling, trie)?))).clone()
     }
 }
 
@@ -65,7 +68,7 @@ pub(crate) const NOWHERE: Known = u32::MAX;
 
 /// What all tokens do from one state of a common automaton.
 pub(crate) struct Walked {
-    /// By state and byte; of those that no token asks for, [`NOWHERE`]. The flag says that a character is
+    /// By state and byte; of those that nobody asked for, [`NOWHERE`]. The flag says that a character is
     /// counted.
     next: Vec<[(Known, bool); 256]>,
     natures: FxHashMap<u64, Known>,
@@ -294,8 +297,8 @@ impl Walked {
         self.fate_of[state as usize]
     }
 
-    /// A way from one state to another, by bytes that tokens ask for. Cost, once for a state: its ways to all
-    /// others.
+    /// A way from one state to another, as far as where bytes lead was asked for. Cost, once for a state: its
+    /// ways to all others.
     pub fn path(&self, from: Known, to: Known) -> Option<&Path> {
         self.paths[from as usize].get_or_init(|| self.paths_from(from))[to as usize].as_ref()
     }
