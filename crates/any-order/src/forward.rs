@@ -162,14 +162,14 @@ pub(crate) struct Breadth {
 
 /// What is kept of the last canvas: what stands before the slot in which the next one differs serves that
 /// too.
-pub(crate) struct Kept {
+pub(crate) struct LastForward {
     /// The last canvas, and the same with a hole in the slot up to which it is kept.
     asked: Plan,
     plan: Plan,
     forward: Forward,
 }
 
-impl Kept {
+impl LastForward {
     /// Up to which slot it serves a canvas: of which each text up to there was one of this canvas.
     fn serves(&self, plan: &Plan) -> usize {
         let is_part = |(known, now): (&Place, &Place)| known == now || *known == Place::Free;
@@ -220,7 +220,7 @@ impl Tables {
         let mut found = Forward { is_loose: loosely, most_alike, ..Forward::default() };
         let mut last_change = None;
         // Contexts may have been dropped just now, and then nothing is kept.
-        let serves = |kept: &mut Box<Kept>| !apart && loosely && kept.forward.most_alike == most_alike;
+        let serves = |kept: &mut Box<LastForward>| !apart && loosely && kept.forward.most_alike == most_alike;
         let kept = self.kept_forward.take_if(serves);
         if let Some(kept) = kept {
             let differs = |(before, now): (&Place, &Place)| before != now;
@@ -245,7 +245,7 @@ impl Tables {
     pub fn keep_forward(&mut self, plan: &Plan, mut forward: Forward) {
         let before = with_any(plan, forward.last_change);
         forward.cut(forward.last_change.unwrap_or(usize::MAX));
-        self.kept_forward = Some(Box::new(Kept { asked: plan.clone(), plan: before, forward }));
+        self.kept_forward = Some(Box::new(LastForward { asked: plan.clone(), plan: before, forward }));
     }
 
     /// What a piece may become: a number for each such set, its terminals, and whether it may be ignored.

@@ -81,7 +81,7 @@ pub(crate) struct Tables {
     /// Stacks of all texts of canvases, once they are needed: those of the grammar, and loosely.
     pub contexts: [Option<Box<Contexts>>; 2],
     /// What was found of the last canvas with them, loosely.
-    pub kept_forward: Option<Box<forward::Kept>>,
+    pub kept_forward: Option<Box<forward::LastForward>>,
     /// What can begin in contexts, loosely or not.
     pub begins: FxHashMap<(bool, ContextId), Arc<[LexemeId]>>,
     /// What pieces may become, by what is wanted of them.
