@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::{Common, Nature, Pieces};
-use anygram_vocab::{Alphabet, Inside, NodeId, TokenTrie};
+use anygram_vocab::{Alphabet, NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::tokens::Tokens;
@@ -93,7 +93,7 @@ pub(crate) struct Path {
 
 /// Tokens of which one thing becomes.
 pub(crate) struct Fate {
-    /// A state that tokens with it lead to: the first, or the only one.
+    /// The state that has it, or the first of those.
     pub state: Known,
     /// Whether a piece ends there.
     is_end: bool,
@@ -391,43 +391,15 @@ impl Walking<'_> {
         if let Some(known) = self.returning[state as usize] {
             return Some(known);
         }
-        let mut alphabet = Alphabet::EMPTY;
-        for byte in 0..128 {
-            if self.step(state, byte)? == Some((state, true)) {
-                alphabet.insert_ascii(byte);
-            }
-        }
-        let mut all_others = true;
-        for (leads, inside) in Inside::starts() {
-            // Where the bytes of a character lead that are read, how many, and which come next.
-            let mut open = vec![(state, 0, leads, Some(inside))];
-            while let Some((from, n_counted, bytes, then)) = open.pop() {
+        let alphabet: Result<Alphabet, ()> =
+            Alphabet::leading((state, 0), (state, 1), |(from, count), byte| {
                 if self.walked.is_end(from) {
-                    all_others = false;
-                    break;
+                    return Ok(None);
                 }
-                let mut seen = Vec::new();
-                for byte in bytes {
-                    let Some((to, is_counted)) = self.step(from, byte)? else {
-                        all_others = false;
-                        break;
-                    };
-                    let n_counted = n_counted + u64::from(is_counted);
-                    match then {
-                        None => all_others &= (to, n_counted) == (state, 1),
-                        Some(_) if seen.contains(&(to, n_counted)) => {}
-                        Some(inside) => {
-                            seen.push((to, n_counted));
-                            open.push((to, n_counted, inside.bytes(), inside.next()));
-                        }
-                    }
-                }
-            }
-        }
-        if all_others {
-            alphabet.insert_others();
-        }
-        let alphabet = if self.walked.is_end(state) { Alphabet::EMPTY } else { alphabet };
+                let next = self.step(from, byte).ok_or(())?;
+                Ok(next.map(|(next, is_counted)| (next, count + u64::from(is_counted))))
+            });
+        let alphabet = alphabet.ok()?;
         self.returning[state as usize] = Some(alphabet);
         Some(alphabet)
     }

@@ -13,8 +13,8 @@ use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::dfa::DEAD;
 use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
-use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
-use rustc_hash::{FxHashMap, FxHashSet};
+use anygram_vocab::{Alphabet, NodeId, TokenId, TokenTrie};
+use rustc_hash::FxHashMap;
 
 use crate::rests::{Rest, Rests};
 use crate::tokens::Tokens;
@@ -65,49 +65,21 @@ fn returning(
     if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
         return Ok(Alphabet::EMPTY);
     }
-    let union = &lexing.lexicon.union;
     // What is wanted at the place is wanted on the way back to it.
-    let mut step = |from: Place, class: usize| {
+    let mut known: FxHashMap<(Place, usize), Option<Place>> = FxHashMap::default();
+    Alphabet::leading(place, place, |from, byte| {
+        let class = lexing.lexicon.union.class(byte);
+        if let Some(&known) = known.get(&(from, class)) {
+            return Ok(known);
+        }
         let ends_inside = from != place && transducer.can_end(lexing, from);
-        if ends_inside { Ok(None) } else { transducer.step_place_alike(lexing, from, class, height) }
-    };
-    let mut known = vec![None; union.n_classes()];
-    let mut alphabet = Alphabet::EMPTY;
-    for byte in 0..128 {
-        let class = union.class(byte);
-        let returns = match known[class] {
-            Some(known) => known,
-            None => *known[class].insert(step(place, class)? == Some(place)),
+        let next = match ends_inside {
+            true => None,
+            false => transducer.step_place_alike(lexing, from, class, height)?,
         };
-        if returns {
-            alphabet.insert_ascii(byte);
-        }
-    }
-    // Inside of characters: where one is, which bytes come, and what then. Most places that lead back by
-    // letters lead nowhere by other characters, which the first of them says.
-    let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
-    for (leads, inside) in Inside::starts() {
-        let mut open = vec![(place, leads, Some(inside))];
-        while let Some((from, bytes, then)) = open.pop() {
-            let mut last = None;
-            for class in bytes.map(|byte| union.class(byte)) {
-                if last.replace(class) == Some(class) {
-                    continue;
-                }
-                let Some(to) = step(from, class)? else { return Ok(alphabet) };
-                if !seen.insert((to, then)) {
-                    continue;
-                }
-                match then {
-                    Some(inside) => open.push((to, inside.bytes(), inside.next())),
-                    None if to == place => {}
-                    None => return Ok(alphabet),
-                }
-            }
-        }
-    }
-    alphabet.insert_others();
-    Ok(alphabet)
+        known.insert((from, class), next);
+        Ok(next)
+    })
 }
 
 /// Why a sweep ends before the trie does.

@@ -5,10 +5,11 @@
 //! So each node knows the set of the characters below it, a subset of ASCII and of everything else as one:
 //! 128 bits, of which a vocabulary has a few thousand different ones.
 
+use std::hash::Hash;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{NodeId, TokenTrie};
 
@@ -47,6 +48,47 @@ impl Alphabet {
         self.0 |= NOT_ASCII.0;
     }
 
+    /// The characters each of whose bytes lead, one after another, from a place to another, all those that are
+    /// not in ASCII or none of these. `step` says where a byte leads. Cost: a step for each byte of ASCII and,
+    /// as far as characters lead on, for each byte from each place inside of one.
+    ///
+    /// # Errors
+    ///
+    /// The first of `step`.
+    pub fn leading<P: Copy + Eq + Hash, E>(
+        from: P,
+        to: P,
+        mut step: impl FnMut(P, u8) -> Result<Option<P>, E>,
+    ) -> Result<Self, E> {
+        let mut alphabet = Self::EMPTY;
+        for byte in 0..128 {
+            if step(from, byte)? == Some(to) {
+                alphabet.insert_ascii(byte);
+            }
+        }
+        // Inside of characters: where one is, which bytes come, and what then. Most places that lead on by
+        // letters lead nowhere by other characters, which the first of them says.
+        let mut seen: FxHashSet<(P, Option<Inside>)> = FxHashSet::default();
+        for (leads, inside) in Inside::starts() {
+            let mut open = vec![(from, leads, Some(inside))];
+            while let Some((at, bytes, then)) = open.pop() {
+                for byte in bytes {
+                    let Some(next) = step(at, byte)? else { return Ok(alphabet) };
+                    if !seen.insert((next, then)) {
+                        continue;
+                    }
+                    match then {
+                        Some(inside) => open.push((next, inside.bytes(), inside.next())),
+                        None if next == to => {}
+                        None => return Ok(alphabet),
+                    }
+                }
+            }
+        }
+        alphabet.insert_others();
+        Ok(alphabet)
+    }
+
     fn of_ascii(byte: u8) -> Self {
         if (1..127).contains(&byte) { Self(1 << byte) } else { NO_TEXT }
     }
@@ -58,7 +100,7 @@ impl Alphabet {
 
 /// Where one is between the bytes of a character that is not in ASCII.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Inside {
+struct Inside {
     /// The bytes that can be next.
     first: u8,
     last: u8,
@@ -68,7 +110,7 @@ pub struct Inside {
 
 impl Inside {
     /// The ways in which such a character begins, with the bytes that begin so (RFC 3629, section 4).
-    pub fn starts() -> impl Iterator<Item = (RangeInclusive<u8>, Self)> {
+    fn starts() -> impl Iterator<Item = (RangeInclusive<u8>, Self)> {
         [
             (0xC2..=0xDF, 0x80, 0xBF, 0),
             (0xE0..=0xE0, 0xA0, 0xBF, 1),
@@ -84,12 +126,12 @@ impl Inside {
     }
 
     /// The bytes that can be next.
-    pub fn bytes(self) -> RangeInclusive<u8> {
+    fn bytes(self) -> RangeInclusive<u8> {
         self.first..=self.last
     }
 
     /// Where one is after one of these bytes; `None` behind the character.
-    pub fn next(self) -> Option<Self> {
+    fn next(self) -> Option<Self> {
         (self.n_more > 0).then(|| Self { first: 0x80, last: 0xBF, n_more: self.n_more - 1 })
     }
 }
@@ -387,5 +429,47 @@ mod tests {
         // What is not text is in no other set, whatever that is said to hold.
         letters.insert_ascii(0);
         assert!(!letters.is_subset(letters));
+    }
+
+    /// An automaton that reads whole characters and is `home` behind those of a set: what is in the alphabet
+    /// is what it reads, all others only if it reads all of them.
+    #[test]
+    fn characters_that_lead_home() {
+        let (mut n_ascii, mut n_others) = (0, 0);
+        for seed in 0..60 {
+            let mut random = Random::new(seed);
+            let ascii: Vec<u8> = (0..128).filter(|_| random.chance(50)).collect();
+            // One character that leads elsewhere, or one range.
+            let odd = random.chance(60).then(|| {
+                let from = 0x80 + random.below(0x10_ff00) as u32;
+                from..from + 1 + random.below(300) as u32
+            });
+            let is_home = |c: char| match c.is_ascii() {
+                true => ascii.contains(&(c as u8)),
+                false => odd.as_ref().is_none_or(|odd| !odd.contains(&(c as u32))),
+            };
+            // A place is the bytes of a character so far.
+            let step = |(so_far, n): ([u8; 4], usize), byte: u8| {
+                let mut bytes = so_far;
+                bytes[n] = byte;
+                let found = match std::str::from_utf8(&bytes[..=n]) {
+                    Ok(text) => text.chars().all(is_home).then_some(([0; 4], 0)),
+                    Err(error) if error.error_len().is_none() => Some((bytes, n + 1)),
+                    Err(_) => None,
+                };
+                Ok::<_, ()>(found)
+            };
+            let home = ([0; 4], 0);
+            let found = Alphabet::leading(home, home, step).unwrap();
+            let mut must = Alphabet::EMPTY;
+            ascii.iter().for_each(|&byte| must.insert_ascii(byte));
+            if ('\u{80}'..=char::MAX).all(is_home) {
+                must.insert_others();
+                n_others += 1;
+            }
+            assert_eq!(found, must, "seed {seed}");
+            n_ascii += ascii.len();
+        }
+        assert!(n_ascii > 2_000 && (10..50).contains(&n_others), "{n_ascii} {n_others}");
     }
 }

@@ -56,7 +56,7 @@ mod token_mask;
 mod trie;
 mod vocabulary;
 
-pub use alphabet::{Alphabet, Inside};
+pub use alphabet::Alphabet;
 pub use anygram_bits::ErrorKind;
 pub use error::VocabError;
 pub use load::{Format, LoadOptions};
