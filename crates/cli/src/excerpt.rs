@@ -81,6 +81,14 @@ pub fn listing(names: &[String], shown: usize) -> String {
     text
 }
 
+/// What was expected at a place, the first few of many.
+pub fn expected(names: &[String], shown: usize) -> String {
+    match names {
+        [] => "nothing can follow".to_owned(),
+        names => format!("expected {}", listing(names, shown)),
+    }
+}
+
 /// The characters of a line with the offsets at which they begin; bytes that are no text are `�`.
 fn characters(line: &[u8]) -> Vec<(usize, char)> {
     let mut characters = Vec::new();

@@ -6,7 +6,7 @@ use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TokenId, V
 use anygram_lexer::dfa::{DEAD, START};
 use anyhow::Result;
 
-use crate::excerpt::{Excerpt, listing};
+use crate::excerpt::{Excerpt, expected, listing};
 
 /// A tour on built-in data: check texts, show a token mask, refuse a wrong token.
 ///
@@ -91,19 +91,16 @@ fn checks(language: &Language, output: &mut dyn Write) -> Result<()> {
     writeln!(output, "\n{TITLE}1  Is it a sentence?{TITLE:#}")?;
     for text in TEXTS {
         let reading = language.read(text.as_bytes())?;
-        let expected = listing(&reading.expected, SHOWN);
+        let expected = expected(&reading.expected, SHOWN);
         if reading.is_sentence {
             writeln!(output, "   {YES}✓{YES:#} {text}")?;
         } else if reading.is_viable {
-            writeln!(
-                output,
-                "   {NOT_YET}…{NOT_YET:#} {text}\n     {FAINT}not yet: expected {expected}{FAINT:#}"
-            )?;
+            writeln!(output, "   {NOT_YET}…{NOT_YET:#} {text}\n     {FAINT}not yet: {expected}{FAINT:#}")?;
         } else {
             let indent = Excerpt::new(text.as_bytes(), reading.length).indent;
             writeln!(
                 output,
-                "   {NO}✗{NO:#} {text}\n     {:indent$}{NO}^{NO:#} {FAINT}expected {expected}{FAINT:#}",
+                "   {NO}✗{NO:#} {text}\n     {:indent$}{NO}^{NO:#} {FAINT}{expected}{FAINT:#}",
                 ""
             )?;
         }

@@ -11,7 +11,7 @@ use anygram_lexer::words::Words;
 use super::pointer::span;
 use super::schema::missing_keys;
 use super::{NO, NOT_YET, quoted};
-use crate::excerpt::{Excerpt, listing};
+use crate::excerpt::{self, Excerpt, listing};
 
 /// Why a text stops that the rules alone would let go on.
 const REPEATS: &str = "it would repeat a key, or an item that has to differ";
@@ -112,11 +112,7 @@ impl Verdict {
         } else {
             format!("{NO}not a sentence{NO:#}: it stops at {}\n", self.place)
         };
-        let expected = match &*self.expected {
-            [] => "nothing can follow".to_owned(),
-            names => format!("expected {}", listing(names, SHOWN)),
-        };
-        lines += &self.excerpt.render(&expected);
+        lines += &self.excerpt.render(&excerpt::expected(&self.expected, SHOWN));
         for note in &self.notes {
             let _ = write!(lines, "\n  {note}");
         }

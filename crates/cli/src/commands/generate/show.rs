@@ -12,7 +12,7 @@ use console::Term;
 use super::generation::{Generation, Generator, Question};
 use super::steps::{Came, Cell, Step, steps};
 use super::{Args, Telling};
-use crate::excerpt::{Excerpt, listing};
+use crate::excerpt::{Excerpt, expected};
 
 const TITLE: Style = AnsiColor::Cyan.on_default().bold();
 const KEPT: Style = AnsiColor::Green.on_default().bold();
@@ -199,8 +199,8 @@ fn outcome(generation: &Generation, width: usize, output: &mut dyn Write) -> Res
             let excerpt = Excerpt::new(text.as_bytes(), reading.length);
             let indent = width + excerpt.indent;
             writeln!(output, "  {method:width$} {tick} {}", excerpt.shown)?;
-            let expected = listing(&reading.expected, 5);
-            writeln!(output, "  {:indent$}   {NO}^{NO:#} {FAINT}expected {expected}{FAINT:#}", "")?;
+            let expected = expected(&reading.expected, 5);
+            writeln!(output, "  {:indent$}   {NO}^{NO:#} {FAINT}{expected}{FAINT:#}", "")?;
         }
         _ => writeln!(output, "  {method:width$} {tick} {text}")?,
     }
