@@ -4,6 +4,8 @@
 //! is a text with EOS behind it up to the last slot, or the beginning of a longer text. The right answer is
 //! part of the benchmark: the text is a completion, so a no ends the run.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anygram::{
     Canvas, Compiler, Constraint, Decision, End, Filling, GrammarFormat, Slot, Solver, TokenId, Undecided,
     Vocabulary,
@@ -89,7 +91,12 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let heading = format!("{} slots, {} % of them holes: completable", args.slots, args.holes);
     let columns = ["milliseconds", "canvases", "p50", "p90", "p99", "max", "undecided"];
-    print_table(&heading, &columns, &[first.row("a new schema"), changed.row("one more hole filled")]);
+    let lines = [("a new schema", &first), ("one more hole filled", &changed)];
+    print_table(&heading, &columns, &lines.map(|(what, line)| line.row(what)));
+    let stages: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.by.keys().copied()).collect();
+    let by = |stage: &str| lines.map(|(_, line)| line.by.get(stage).copied().unwrap_or(0).to_string());
+    let rows = stages.iter().map(|stage| [vec![(*stage).to_owned()], by(stage).to_vec()].concat());
+    print_table("decided by", &["stage", "a new schema", "one more hole filled"], &rows.collect::<Vec<_>>());
     Ok(())
 }
 
@@ -98,6 +105,8 @@ pub fn run(args: &Args) -> Result<()> {
 struct Line {
     millis: Vec<f64>,
     n_undecided: usize,
+    /// How many were decided by each stage.
+    by: BTreeMap<&'static str, usize>,
 }
 
 impl Line {
@@ -108,7 +117,7 @@ impl Line {
         canvas: &Canvas,
         (schema, slow): (&str, bool),
     ) -> Result<Option<Vec<Filling>>> {
-        solver.count_stages(slow);
+        solver.count_stages(true);
         let (answer, micros) = timed(|| solver.completable(canvas));
         let answer = answer?;
         ensure!(!answer.is_no(), "{schema}: its text is a completion, and it was refused: {canvas:?}");
@@ -118,6 +127,9 @@ impl Line {
             _ => None,
         };
         self.n_undecided += usize::from(why.is_some());
+        if let (None, Some(last)) = (why, solver.counters().iter().last()) {
+            *self.by.entry(last.stage).or_default() += 1;
+        }
         if slow && (why.is_some() || micros > 10_000.0) {
             println!(
                 "{:8.1} ms  {schema}  {}",
