@@ -448,19 +448,21 @@ mod tests {
                 true => ascii.contains(&(c as u8)),
                 false => odd.as_ref().is_none_or(|odd| !odd.contains(&(c as u32))),
             };
-            // A place is the bytes of a character so far.
-            let step = |(so_far, n): ([u8; 4], usize), byte: u8| {
-                let mut bytes = so_far;
+            // A place is a room, and the bytes of a character so far. Others may lead to the room of before.
+            let (room, home) = (if random.chance(50) { 'a' } else { 'b' }, 'b');
+            let elsewhere = random.chance(50).then_some(('a', [0; 4], 0)).filter(|_| room != home);
+            let step = |(room, so_far, n): (char, [u8; 4], usize), byte: u8| {
+                let mut bytes: [u8; 4] = so_far;
                 bytes[n] = byte;
                 let found = match std::str::from_utf8(&bytes[..=n]) {
-                    Ok(text) => text.chars().all(is_home).then_some(([0; 4], 0)),
-                    Err(error) if error.error_len().is_none() => Some((bytes, n + 1)),
+                    Ok(text) if text.chars().all(is_home) => Some((home, [0; 4], 0)),
+                    Ok(_) => elsewhere,
+                    Err(error) if error.error_len().is_none() => Some((room, bytes, n + 1)),
                     Err(_) => None,
                 };
                 Ok::<_, ()>(found)
             };
-            let home = ([0; 4], 0);
-            let found = Alphabet::leading(home, home, step).unwrap();
+            let found = Alphabet::leading((room, [0; 4], 0), (home, [0; 4], 0), step).unwrap();
             let mut must = Alphabet::EMPTY;
             ascii.iter().for_each(|&byte| must.insert_ascii(byte));
             if ('\u{80}'..=char::MAX).all(is_home) {
