@@ -48,9 +48,9 @@ impl Alphabet {
         self.0 |= NOT_ASCII.0;
     }
 
-    /// The characters each of whose bytes lead, one after another, from a place to another, all those that are
-    /// not in ASCII or none of these. `step` says where a byte leads. Cost: a step for each byte of ASCII and,
-    /// as far as characters lead on, for each byte from each place inside of one.
+    /// The characters each of whose bytes lead, one after another, from a place to another, all those that
+    /// are not in ASCII or none of these. `step` says where a byte leads. Cost: a step for each byte of ASCII
+    /// and, as far as characters lead on, for each byte from each place inside of one.
     ///
     /// # Errors
     ///
