@@ -86,6 +86,9 @@ const MOST_FROM_BEAM: usize = 8;
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
 
+/// The part of the steps in which runs of holes are taken for gaps at first, before a beam.
+const PARTS_OF_FITTING: usize = 20;
+
 /// Ways back that may lead astray, before others are no longer tried.
 const MOST_ASTRAY: usize = 8;
 
@@ -352,7 +355,7 @@ impl Solver {
         }
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
-            By::Last => self.decide_by_last(canvas, plan, work),
+            By::Last => self.decide_by_last(canvas, plan, false, work),
             By::Search => self.search_whole(canvas, plan, work),
             By::Parse(most_alike) => {
                 self.parse_all(canvas, plan, &[(true, most_alike), (false, most_alike)], work)
@@ -389,9 +392,51 @@ impl Solver {
     }
 
     /// Tries in this order: what is near the last completion, a search behind the slot that changed, a short
-    /// search, one from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a
+    /// search, terminals with gaps for long runs of holes, a search from a beam, terminals with gaps for all
+    /// holes, with gaps for long runs again if that took too many steps, with few tokens in every hole, a
     /// search to the end.
     fn decide_by_all(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let has_gaps = plan.has_gaps();
+        let mut answer = self.decide_soon(canvas, plan, work)?;
+        let mut is_fitted = false;
+        if !has_gaps && !self.tables.is_growing() && answer.decided().is_none() {
+            let share = &mut self.share_of_work(PARTS_OF_FITTING);
+            let fitted = self.staged("completable: gaps for holes, at first", share, |this, share| {
+                this.fit_loosely(canvas, plan, share)
+            });
+            work.spend(share.used() as usize)?;
+            // Where this takes long, a beam may be quick.
+            is_fitted = fitted.is_ok();
+            answer = fitted.unwrap_or(answer);
+        }
+        if !has_gaps && answer.decided().is_none() {
+            answer = self.staged("completable: search from a beam", work, |this, work| {
+                this.search_from_beam(canvas, plan, work)
+            })?;
+        }
+        if answer.decided().is_none() {
+            answer = self.staged("completable: all texts at once", work, |this, work| {
+                this.parse_all(canvas, plan, &BREADTHS, work)
+            })?;
+        }
+        if !has_gaps && self.tables.is_growing() && answer.decided().is_none() {
+            let own = &mut self.share_of_work(PARTS_OF_PARSING);
+            return self
+                .staged("completable: whole search", own, |this, own| this.search_whole(canvas, plan, own));
+        }
+        match answer.decided() {
+            Some(_) => Ok(answer),
+            None => self.decide_by_last(canvas, plan, is_fitted, work),
+        }
+    }
+
+    /// What mostly takes little, whether it decides or not.
+    fn decide_soon(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
@@ -428,33 +473,24 @@ impl Solver {
                 this.search_few(canvas, plan, work)
             })?;
         }
-        if !has_gaps && answer.decided().is_none() {
-            answer = self.staged("completable: search from a beam", work, |this, work| {
-                this.search_from_beam(canvas, plan, work)
-            })?;
-        }
-        if answer.decided().is_none() {
-            answer = self.staged("completable: all texts at once", work, |this, work| {
-                this.parse_all(canvas, plan, &BREADTHS, work)
-            })?;
-        }
-        if !has_gaps && self.tables.is_growing() && answer.decided().is_none() {
-            let own = &mut self.share_of_work(PARTS_OF_PARSING);
-            return self
-                .staged("completable: whole search", own, |this, own| this.search_whole(canvas, plan, own));
-        }
-        if answer.decided().is_some() { Ok(answer) } else { self.decide_by_last(canvas, plan, work) }
+        Ok(answer)
     }
 
+    /// `is_fitted` says that gaps for long runs of holes have led to nothing already.
     fn decide_by_last(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
+        is_fitted: bool,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let mut answer = self.staged("completable: gaps for holes", work, |this, work| {
-            this.decide_loosely(canvas, plan, work)
-        })?;
+        let mut answer =
+            self.staged("completable: gaps for all holes", work, |this, work| this.decide_no(plan, work))?;
+        if answer.decided().is_none() && !is_fitted {
+            answer = self.staged("completable: gaps for holes", work, |this, work| {
+                this.fit_loosely(canvas, plan, work)
+            })?;
+        }
         let tries: &[Trie] = match plan.has_gaps() {
             // A search in a canvas with gaps may never end, so that it cannot say no.
             true => &[Trie::Few, Trie::All],
@@ -501,9 +537,24 @@ impl Solver {
         answer
     }
 
-    /// A canvas without a completion when each hole holds any number of tokens has none with one token each.
-    /// And a completion with another number of tokens can often be changed to fit.
-    fn decide_loosely(
+    /// A canvas without a completion when each hole holds any number of tokens has none with one token each:
+    /// nothing but a no comes of this.
+    fn decide_no(&mut self, plan: &Plan, work: &mut Work) -> Result<Decision<Witness>, StepError> {
+        let unknown = Decision::Unknown(Undecided::Between);
+        // Where all runs are gaps the next question is the same one.
+        if !Relaxed::new(plan, SHORT_RUN).plan.places.contains(&Place::Free) {
+            return Ok(unknown);
+        }
+        let constraint = self.constraint().clone();
+        let Some(mut loose) = self.take_loose() else { return Ok(unknown) };
+        let is_possible = loose.is_possible(&constraint, plan, work);
+        self.loose = Some(Some(loose));
+        Ok(if is_possible? { unknown } else { Decision::No })
+    }
+
+    /// A completion with gaps for long runs of holes can often be changed to fit; where there is none, and
+    /// all runs are long, the canvas has none.
+    fn fit_loosely(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
@@ -511,17 +562,6 @@ impl Solver {
     ) -> Result<Decision<Witness>, StepError> {
         let relaxed = Relaxed::new(plan, SHORT_RUN);
         let has_holes = relaxed.plan.places.contains(&Place::Free);
-        if has_holes {
-            let constraint = self.constraint().clone();
-            let Some(mut loose) = self.take_loose() else {
-                return Ok(Decision::Unknown(Undecided::Between));
-            };
-            let is_possible = loose.is_possible(&constraint, plan, work);
-            self.loose = Some(Some(loose));
-            if !is_possible? {
-                return Ok(Decision::No);
-            }
-        }
         let holes = if has_holes { Holes::Tokens(Trie::Few) } else { Holes::Gaps };
         self.by_terminals(&relaxed.plan, holes, work, &mut |this, found| {
             let vocabulary = this.constraint().vocabulary().clone();

@@ -14,7 +14,7 @@ use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
 use anygram_left_to_right::language::StepError;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::Lexings;
 
@@ -71,7 +71,8 @@ impl Rules {
 #[derive(Clone, Copy)]
 struct Item {
     rest: u32,
-    origin: u32,
+    /// The nonterminal that it is a rule of, where it was asked for.
+    asked: u32,
     at: u32,
     cause: Cause,
     cost: Cost,
@@ -98,9 +99,6 @@ struct Cost {
     lacking: u32,
 }
 
-/// Items of the canvas that weigh as much as a terminal that is lacking.
-const ITEMS_PER_TERMINAL: u32 = 4;
-
 impl Cost {
     fn and(self, more: u32) -> Self {
         Self { before: self.before.saturating_add(more), own: self.own.saturating_add(more), ..self }
@@ -115,12 +113,11 @@ enum Cause {
     Completed(u32, u32),
 }
 
-/// Where a nonterminal was asked for: who waits, and where it was found to end.
+/// A nonterminal where it was asked for: who waits, and the items by which it is complete.
 #[derive(Default)]
 struct Asked {
     waiting: Vec<u32>,
     completed: Vec<u32>,
-    ends: FxHashSet<u32>,
 }
 
 /// Terminals, each with states of the lexings to which it leads.
@@ -131,8 +128,11 @@ pub(crate) struct Parse<'a, 'b> {
     rules: &'a Rules,
     lexings: &'a mut Lexings<'b>,
     items: Vec<Item>,
+    /// By rest, asked and place.
     known: FxHashMap<(u32, u32, u32), u32>,
-    asked: FxHashMap<(u32, u32), Asked>,
+    asked: Vec<Asked>,
+    /// By place and nonterminal.
+    known_asked: FxHashMap<(u32, u32), u32>,
     /// Items to process with what decides which comes first.
     agenda: BinaryHeap<(Reverse<u32>, u32)>,
     order: Order,
@@ -145,7 +145,9 @@ impl<'a, 'b> Parse<'a, 'b> {
             lexings,
             items: Vec::new(),
             known: FxHashMap::default(),
-            asked: FxHashMap::default(),
+            // That of the whole: nobody waits.
+            asked: vec![Asked::default()],
+            known_asked: FxHashMap::default(),
             agenda: BinaryHeap::new(),
             order,
         }
@@ -159,7 +161,7 @@ impl<'a, 'b> Parse<'a, 'b> {
     /// A sequence of terminals of a sentence with the states to which they lead; `None` if there is none.
     pub fn run(&mut self, work: &mut Work) -> Result<Option<Path>, StepError> {
         let start = self.lexings.start(work)?;
-        self.add((self.rules.root, start, start), Cause::Predicted, Cost::default());
+        self.add((self.rules.root, 0, start), Cause::Predicted, Cost::default());
         while let Some((_, id)) = self.agenda.pop() {
             // One that was found again at less cost waits twice.
             if std::mem::replace(&mut self.items[id as usize].is_done, true) {
@@ -176,18 +178,18 @@ impl<'a, 'b> Parse<'a, 'b> {
     fn add(&mut self, key: (u32, u32, u32), cause: Cause, cost: Cost) {
         let fresh = self.items.len() as u32;
         let id = *self.known.entry(key).or_insert(fresh);
-        let (rest, origin, at) = key;
+        let (rest, asked, at) = key;
         let priority = Reverse(match self.order {
             Order::Depth => 0,
             Order::Least => cost.before,
             Order::Onwards => {
                 let lacking = self.rules.rests[rest as usize].minimum.saturating_add(cost.lacking);
                 let n_items = self.lexings.n_items_after(at) as u32;
-                lacking.saturating_mul(ITEMS_PER_TERMINAL).saturating_add(n_items).saturating_add(cost.before)
+                lacking.saturating_add(n_items).saturating_add(cost.before)
             }
         });
         if id == fresh {
-            self.items.push(Item { rest, origin, at, cause, cost, is_done: false });
+            self.items.push(Item { rest, asked, at, cause, cost, is_done: false });
             self.agenda.push((priority, id));
             return;
         }
@@ -201,51 +203,47 @@ impl<'a, 'b> Parse<'a, 'b> {
     /// Whether the item completes a sentence.
     fn process(&mut self, id: u32, work: &mut Work) -> Result<bool, StepError> {
         let rules = self.rules;
-        let Item { rest, origin, at, cost, .. } = self.items[id as usize];
+        let Item { rest, asked, at, cost, .. } = self.items[id as usize];
         let Rest { lhs, first, next, .. } = rules.rests[rest as usize];
         match first {
             None if lhs as usize == rules.begins.len() => return self.lexings.accepts(at, work),
             None => {
-                let asked = self.asked.entry((origin, lhs)).or_default();
-                if !asked.ends.insert(at) {
-                    return Ok(false);
-                }
-                asked.completed.push(id);
-                let n_waiting = asked.waiting.len();
+                // The rules of a nonterminal share their end, so each of its ends comes once.
+                self.asked[asked as usize].completed.push(id);
+                let n_waiting = self.asked[asked as usize].waiting.len();
                 work.spend(n_waiting)?;
                 for place in 0..n_waiting {
-                    let waiter = self.asked[&(origin, lhs)].waiting[place];
-                    let Item { rest, origin, cost: before, .. } = self.items[waiter as usize];
-                    let key = (rules.rests[rest as usize].next, origin, at);
+                    let waiter = self.asked[asked as usize].waiting[place];
+                    let Item { rest, asked, cost: before, .. } = self.items[waiter as usize];
+                    let key = (rules.rests[rest as usize].next, asked, at);
                     self.add(key, Cause::Completed(waiter, id), before.and(cost.own));
                 }
             }
             Some(Symbol::Nonterminal(n)) => {
-                let lacking = rules.rests[next as usize].minimum.saturating_add(cost.lacking);
-                let asked = self.asked.entry((at, n.0)).or_default();
-                asked.waiting.push(id);
-                if asked.waiting.len() == 1 {
+                let fresh = self.asked.len() as u32;
+                let wanted = *self.known_asked.entry((at, n.0)).or_insert(fresh);
+                if wanted == fresh {
+                    self.asked.push(Asked::default());
+                    let lacking = rules.rests[next as usize].minimum.saturating_add(cost.lacking);
                     for &begin in &rules.begins[n.index()] {
-                        self.add(
-                            (begin, at, at),
-                            Cause::Predicted,
-                            Cost { before: cost.before, own: 0, lacking },
-                        );
+                        let cost = Cost { before: cost.before, own: 0, lacking };
+                        self.add((begin, wanted, at), Cause::Predicted, cost);
                     }
                 }
-                let n_completed = self.asked[&(at, n.0)].completed.len();
+                self.asked[wanted as usize].waiting.push(id);
+                let n_completed = self.asked[wanted as usize].completed.len();
                 work.spend(n_completed)?;
                 for place in 0..n_completed {
-                    let done = self.asked[&(at, n.0)].completed[place];
+                    let done = self.asked[wanted as usize].completed[place];
                     let Item { at: to, cost: read, .. } = self.items[done as usize];
-                    self.add((next, origin, to), Cause::Completed(id, done), cost.and(read.own));
+                    self.add((next, asked, to), Cause::Completed(id, done), cost.and(read.own));
                 }
             }
             Some(Symbol::Terminal(terminal)) => {
                 for &to in self.lexings.after(at, terminal, work)?.iter() {
                     let n_bytes =
                         if self.order == Order::Depth { 0 } else { self.lexings.n_in_gaps(at, terminal, to) };
-                    self.add((next, origin, to), Cause::Scanned(id, terminal), cost.and(n_bytes));
+                    self.add((next, asked, to), Cause::Scanned(id, terminal), cost.and(n_bytes));
                 }
             }
         }
