@@ -158,7 +158,7 @@ fn places_within_other_grammars_are_those_of_the_schema() {
     let pieces = ["{", "}", "[", "]", ",", ":", "\"k/\"", "\"\\u006b/\"", "\"a\"", "\"", "true", "7", " "];
     let mut random = Random::new(24);
     let (mut n_within, mut n_repeated, mut n_outside) = (0, 0, 0);
-    for _ in 0..4_000 {
+    for _ in 0..1_500 {
         // Pieces that can follow, and one more.
         let mut text = String::from("{");
         for _ in 0..random.below(40) {
@@ -197,7 +197,7 @@ fn places_within_other_grammars_are_those_of_the_schema() {
             );
         }
     }
-    assert!(n_within > 5_000 && n_repeated > 20 && n_outside > 50, "{n_within}, {n_repeated}, {n_outside}");
+    assert!(n_within > 1_800 && n_repeated > 7 && n_outside > 18, "{n_within}, {n_repeated}, {n_outside}");
     // Of several schemas it is the one that goes on, or the first.
     let several =
         "start: \"<\" (%json {\"required\": [\"x\"], \"type\": \"object\"} | %json {\"items\": {}})";

@@ -334,7 +334,7 @@ fn forced_text_knows_what_was_written() {
             for seed in 0..2 {
                 let (mut random, mut matcher) =
                     (Random::new(seed + at as u64), constraint.matcher().unwrap());
-                for _ in 0..16 {
+                for _ in 0..8 {
                     let mut text = constraint.vocabulary().decode(matcher.tokens()).unwrap();
                     let n = text.len();
                     while !is_viable(&text).1 {
@@ -413,7 +413,7 @@ fn nesting_is_as_deep_as_a_text_is_long() {
     fn nested(open: &str, close: &str) {
         let any = constraint("{}", &Options::default());
         let mut matcher = any.matcher().unwrap();
-        let n_tokens = matcher.advance_text(open.repeat(20_000)).unwrap();
+        let n_tokens = matcher.advance_text(open.repeat(8_000)).unwrap();
         assert!(!matcher.mask().unwrap().is_empty());
         matcher.rollback(n_tokens - 5).unwrap();
         assert!(!check_mask(&mut matcher, open).is_empty());

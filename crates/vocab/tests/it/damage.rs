@@ -102,7 +102,7 @@ fn small_files() {
     ] {
         let good = std::fs::read(path(name)).unwrap();
         assert!(survives(format, &good), "{name}");
-        for _ in 0..600 {
+        for _ in 0..200 {
             match survives(format, &damage.damaged(&good)) {
                 true => loaded += 1,
                 false => refused += 1,
@@ -113,7 +113,7 @@ fn small_files() {
             survives(format, &good[..length]);
         }
     }
-    assert!(loaded > 500 && refused > 2_000, "{loaded} loaded, {refused} refused");
+    assert!(loaded > 160 && refused > 660, "{loaded} loaded, {refused} refused");
 }
 
 #[test]
