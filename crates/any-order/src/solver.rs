@@ -87,7 +87,7 @@ const MOST_FROM_BEAM: usize = 8;
 const SHORT_RUN: usize = 2;
 
 /// The part of the steps in which runs of holes are taken for gaps at first, before a beam.
-const PARTS_OF_FITTING: usize = 20;
+const PARTS_OF_FITTING: usize = 100;
 
 /// Ways back that may lead astray, before others are no longer tried.
 const MOST_ASTRAY: usize = 8;
@@ -394,7 +394,7 @@ impl Solver {
     /// Tries in this order: what is near the last completion, a search behind the slot that changed, a short
     /// search, terminals with gaps for long runs of holes, a search from a beam, terminals with gaps for all
     /// holes, with gaps for long runs again if that took too many steps, with few tokens in every hole, a
-    /// search to the end.
+    /// search to the end. Canvases with gaps have another short search first, and no beam.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -409,10 +409,12 @@ impl Solver {
             let fitted = self.staged("completable: gaps for holes, at first", share, |this, share| {
                 this.fit_loosely(canvas, plan, share)
             });
-            work.spend(share.used() as usize)?;
             // Where this takes long, a beam may be quick.
             is_fitted = fitted.is_ok();
             answer = fitted.unwrap_or(answer);
+            if answer.decided().is_none() {
+                work.spend(share.used() as usize)?;
+            }
         }
         if !has_gaps && answer.decided().is_none() {
             answer = self.staged("completable: search from a beam", work, |this, work| {
@@ -541,7 +543,7 @@ impl Solver {
     /// nothing but a no comes of this.
     fn decide_no(&mut self, plan: &Plan, work: &mut Work) -> Result<Decision<Witness>, StepError> {
         let unknown = Decision::Unknown(Undecided::Between);
-        // Where all runs are gaps the next question is the same one.
+        // Where all runs are gaps anyway, `fit_loosely` asks the same.
         if !Relaxed::new(plan, SHORT_RUN).plan.places.contains(&Place::Free) {
             return Ok(unknown);
         }

@@ -1,4 +1,4 @@
-//! The labelled instances of JSONSchemaBench, by the lowered grammar: those of every fourth schema, or of all
+//! The labelled instances of JSONSchemaBench, by the lowered grammar: those of every twelfth schema, or of all
 //! where `ANYGRAM_SEEDS` asks for long tests.
 
 use std::collections::BTreeMap;
@@ -49,6 +49,7 @@ fn labels() {
     assert!(wrong.is_empty(), "{wrong:?}");
     assert!(n * every > 20_000 && given_up * every < 150, "{n} {given_up}");
     for (kind, most) in MOST_REFUSED {
+        let most = if every == 1 { most } else { most / every + 3 };
         assert!(refused.get(kind.name()).is_none_or(|&n| n <= most), "{refused:?}");
     }
 }
