@@ -62,7 +62,7 @@ impl Solver {
                 continue;
             }
             let mut own = self.share_of_work(PARTS_OF_NEAR);
-            let answer = self.decide_near(&near, &mut own);
+            let answer = self.decide_near(&near, plan, &mut own);
             work.spend(own.used() as usize)?;
             if let Ok(Decision::Yes(witness)) = answer {
                 return Ok(Decision::Yes(witness));
@@ -96,7 +96,7 @@ impl Solver {
             };
             if eos.contains(&token) {
                 found.end = at;
-                return plan.ends.get(at).copied().unwrap_or(plan.whole.is_some()).then_some(found);
+                return plan.may_end(at).then_some(found);
             }
             found.tokens.push((at, token));
         }
@@ -135,9 +135,19 @@ impl Solver {
         (from <= to).then_some(Changed { slots, from, to })
     }
 
-    /// Decides a canvas of which few slots are open.
-    fn decide_near(&mut self, near: &Canvas, work: &mut Work) -> Result<Decision<Witness>, StepError> {
-        let plan = Plan::new(self.constraint(), near);
+    /// Decides a canvas of which few slots are open. Its texts end only where those of a plan may, which can
+    /// be in fewer slots than the canvas lets them.
+    fn decide_near(
+        &mut self,
+        near: &Canvas,
+        within: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let mut plan = Plan::new(self.constraint(), near);
+        plan.ends.iter_mut().zip(&within.ends).for_each(|(end, may_end)| *end &= may_end);
+        if !within.may_end(plan.places.len()) {
+            plan.whole = None;
+        }
         match self.parse_apart(near, &plan, work)? {
             Some(answer) => Ok(answer),
             None => self.search_apart(near, &plan, work),

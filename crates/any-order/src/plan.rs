@@ -71,6 +71,11 @@ impl Plan {
         Self { places: slots[..n_slots].iter().map(place).collect(), ends, whole: Some(whole) }
     }
 
+    /// Whether a text may end before a slot, or behind the last.
+    pub fn may_end(&self, slot: usize) -> bool {
+        self.ends.get(slot).copied().unwrap_or(self.whole.is_some())
+    }
+
     pub fn has_gaps(&self) -> bool {
         self.places.contains(&Place::Gap)
     }

@@ -204,7 +204,9 @@ fn for_each_canvas(
 ) {
     let mut failures = Vec::new();
     let mut tally = Tally::default();
-    for seed in seeds() {
+    // What was wrong once: with 53 a completion near the last one ended where it was asked not to.
+    let known = [53].into_iter().filter(|seed| !seeds().contains(seed));
+    for seed in seeds().into_iter().chain(known) {
         for mode in MODES {
             let case = Case::new(seed, mode);
             for &engine in engines {
