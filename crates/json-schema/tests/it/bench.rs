@@ -1,5 +1,5 @@
-//! The labelled instances of JSONSchemaBench, by the lowered grammar: those of every twelfth schema, or of all
-//! where `ANYGRAM_SEEDS` asks for long tests.
+//! The labelled instances of JSONSchemaBench, by the lowered grammar: those of every twelfth schema, or of
+//! all where `ANYGRAM_SEEDS` asks for long tests.
 
 use std::collections::BTreeMap;
 
