@@ -291,7 +291,10 @@ impl Solver {
                     let eos = self.constraint().vocabulary().eos();
                     let is_eos =
                         |filling: &Filling| matches!(filling, Filling::Token(token) if eos.contains(token));
-                    let end = witness.slots.iter().position(is_eos).unwrap_or(0);
+                    let Some(end) = witness.slots.iter().position(is_eos) else {
+                        earliest.undecided = Some(Undecided::Between);
+                        break;
+                    };
                     earliest.found = Some(end);
                     plan.ends[end.min(n_slots)..].fill(false);
                     plan.whole = None;

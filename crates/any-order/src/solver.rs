@@ -421,7 +421,7 @@ impl Solver {
                 this.search_from_beam(canvas, plan, work)
             })?;
         }
-        if answer.decided().is_none() {
+        if self.tables.is_growing() && answer.decided().is_none() {
             answer = self.staged("completable: all texts at once", work, |this, work| {
                 this.parse_all(canvas, plan, &BREADTHS, work)
             })?;
@@ -478,6 +478,7 @@ impl Solver {
         Ok(answer)
     }
 
+    /// What takes long: terminals with other gaps for holes than at first, or none, and a search to the end.
     /// `is_fitted` says that gaps for long runs of holes have led to nothing already.
     fn decide_by_last(
         &mut self,
