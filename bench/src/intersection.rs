@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 
 use anygram::{Canvas, Compiler, Constraint, End, LexerMode, LoadOptions, Slot, Solver, Vocabulary};
-use anygram_any_order::intersection::{
+use anygram_bits::Random;
+use anygram_decoding::intersection::{
     Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions,
 };
-use anygram_bits::Random;
 use anyhow::{Result, ensure};
 
 use crate::canvas::{Texts, questions};

@@ -4,8 +4,6 @@ use anygram_bits::ErrorKind;
 use anygram_bits::work::Stopped;
 use anygram_left_to_right::language::StepError;
 
-use crate::solver::Witness;
-
 /// Yes, no, or not decided. A yes comes with what shows it.
 ///
 /// Exact methods say no only where it is proven, and *unknown* only at a limit, or in mode `contextual`; the
@@ -125,41 +123,5 @@ impl<T> Decision<T> {
             Ok(None) => Self::No,
             Err(error) => Self::Unknown(error.into()),
         }
-    }
-}
-
-/// What a method says.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Verdict {
-    /// Whether the canvas is completable, with a completion where the method came by one.
-    pub decision: Decision<Option<Witness>>,
-    /// Whether that is certain.
-    pub proven: bool,
-}
-
-impl Verdict {
-    /// A completion, where the method came by one.
-    pub fn witness(&self) -> Option<&Witness> {
-        match &self.decision {
-            Decision::Yes(witness) => witness.as_ref(),
-            Decision::No | Decision::Unknown(_) => None,
-        }
-    }
-
-    pub(crate) fn yes(witness: Option<Witness>, proven: bool) -> Self {
-        Self { decision: Decision::Yes(witness), proven }
-    }
-
-    pub(crate) fn no(proven: bool) -> Self {
-        Self { decision: Decision::No, proven }
-    }
-
-    pub(crate) fn unknown(why: Undecided) -> Self {
-        Self { decision: Decision::Unknown(why), proven: false }
-    }
-
-    pub(crate) fn exact(answer: Decision<Witness>) -> Self {
-        let proven = answer.decided().is_some();
-        Self { decision: answer.map(Some), proven }
     }
 }

@@ -22,8 +22,10 @@ use anygram_left_to_right::{MatchError, StepError};
 #[error(transparent)]
 pub struct CanvasError(#[from] CanvasCause);
 
+/// What went wrong; the crates that ask about canvases make errors of it too.
+#[doc(hidden)]
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub(crate) enum CanvasCause {
+pub enum CanvasCause {
     #[error("there is no slot {slot}: the canvas has {n_slots}")]
     NoSuchSlot { slot: usize, n_slots: usize },
     #[error("slot {slot} is pinned; unpin it first")]

@@ -7,35 +7,29 @@
 //! | [`rows`] | admissible tokens, decided one by one as they are asked for |
 //! | [`log_probs`] | log-probabilities of the tokens of holes |
 //! | [`weigh`] | the best completion, and samples of completions |
-//! | [`methods`] | the published methods as answers about canvases |
-//! | [`intersection`] | the method of IG-CD and EPIC: gaps for holes, and a search over the implicit intersection grammar |
-//! | [`lookahead`] | LAVE's verification |
-//! | [`decode`] | the decoding loop, and what each method does in it |
+//! | [`decision`] | the one shape of an answer |
 //! | [`error`] | the error of all of these |
-//! | `subsets` | texts as states of a deterministic automaton |
-//! | `greedy` | a quick look for a completion with gaps |
-//! | `gumbel` | samples by a search |
+//! | [`lexings`] | the texts of a canvas as an automaton over terminals, parsed and spelled |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
-//! | `search` | the search for a witness, over slots and readings |
-//! | `lattice` | readings that stand for many |
-//! | `admissible` | all admissible tokens of all holes |
-//! | `admit` | what merged readings say of them, in one pass |
-//! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
-//! | `chart` | the same question decided by a parse of all texts at once |
+//! | `search`, `moves`, `right` | the search for a witness, over slots and readings; what a token does to a reading; what can stand to the left of fixed tokens |
+//! | `beam`, `near`, `greedy` | where a search goes on: readings that differ, the last completion, a completion with gaps |
+//! | `tables`, `verdicts` | what is learnt from canvas to canvas |
+//! | `loose`, `relaxed` | a canvas decided by its terminals, with gaps for runs of holes, and back |
+//! | `forward` | all texts of a canvas at once |
 //! | `confirm` | what a memory adds: texts are read again |
-//! | `moves` | what one token, any, does to a reading |
+//! | `admissible`, `open` | all admissible tokens of all holes |
+//! | `lattice`, `admit` | readings that stand for many, and what they say of admissible tokens |
+//! | `subsets`, `gumbel` | for the best completion and samples: texts as states of a deterministic automaton; a search |
+//! | `counters` | what each stage is worth |
 //!
 //! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from
 //! left to right.
 
 pub mod canvas;
 pub mod decision;
-pub mod decode;
 pub mod error;
-pub mod intersection;
+pub mod lexings;
 pub mod log_probs;
-pub mod lookahead;
-pub mod methods;
 pub mod rows;
 pub mod solver;
 pub mod weigh;
@@ -49,7 +43,6 @@ mod forward;
 mod greedy;
 mod gumbel;
 mod lattice;
-mod lexings;
 mod loose;
 mod moves;
 mod near;
@@ -65,18 +58,10 @@ mod verdicts;
 pub use admissible::Admissible;
 pub use canvas::{Canvas, End, Slot};
 pub use counters::{Counters, StageCount};
-pub use decision::{Decision, Undecided, Verdict};
-pub use decode::{
-    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace,
-    View,
-};
+pub use decision::{Decision, Undecided};
 pub use error::CanvasError;
-pub use intersection::{
-    Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions, IntersectionStats,
-};
 pub use log_probs::{Floor, LogProbs};
-pub use lookahead::Lookahead;
-pub use methods::{Method, Methods};
+pub use plan::is_tail;
 pub use rows::{AdmissibleRow, AdmissibleRows};
 pub use solver::{By, Filling, Solver, Witness, batch_canvases};
 pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, Weigher};

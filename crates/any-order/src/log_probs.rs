@@ -32,7 +32,7 @@ pub struct LogProbs {
 
 /// The log-probabilities of one hole. A clone shares them.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Row {
+pub struct Row {
     weights: Weights,
     /// Tokens above minus infinity, the likeliest first (of equal ones the lowest id), as far as they were
     /// sorted. `None` until somebody asks for the likeliest.
@@ -102,7 +102,8 @@ impl LogProbs {
     }
 
     /// Whether these are for a canvas without gaps and a vocabulary of this size.
-    pub(crate) fn check(&self, canvas: &Canvas, size: usize) -> Result<(), CanvasError> {
+    #[doc(hidden)]
+    pub fn check(&self, canvas: &Canvas, size: usize) -> Result<(), CanvasError> {
         Self::check_gaps(canvas)?;
         let (n_rows, n_holes) = (self.rows.len(), canvas.holes().count());
         if n_rows != n_holes {
@@ -124,7 +125,9 @@ impl LogProbs {
         Ok(())
     }
 
-    pub(crate) fn check_gaps(canvas: &Canvas) -> Result<(), CanvasError> {
+    /// Whether a canvas has no gaps, for which there are no log-probabilities.
+    #[doc(hidden)]
+    pub fn check_gaps(canvas: &Canvas) -> Result<(), CanvasError> {
         match canvas.slots().iter().position(|slot| *slot == Slot::Gap) {
             Some(slot) => Err(CanvasCause::Gap { slot }.into()),
             None => Ok(()),
@@ -132,18 +135,21 @@ impl LogProbs {
     }
 
     /// The rows of some holes, by their numbers.
-    pub(crate) fn only(&self, numbers: &[usize]) -> Self {
+    #[doc(hidden)]
+    pub fn only(&self, numbers: &[usize]) -> Self {
         Self { rows: numbers.iter().filter_map(|&number| self.rows.get(number).cloned()).collect() }
     }
 
     /// One hole: the log-probabilities of all tokens times a factor.
-    pub(crate) fn scaled(values: &[f32], scale: f64) -> Result<Self, CanvasError> {
+    #[doc(hidden)]
+    pub fn scaled(values: &[f32], scale: f64) -> Result<Self, CanvasError> {
         let scaled: Vec<f32> = values.iter().map(|&value| (f64::from(value) * scale) as f32).collect();
         Self::dense(scaled, values.len())
     }
 
     /// One hole: so many of the likeliest of all tokens, times a factor; the others weigh the floor.
-    pub(crate) fn likeliest(values: &[f32], scale: f64, count: usize) -> Result<Self, CanvasError> {
+    #[doc(hidden)]
+    pub fn likeliest(values: &[f32], scale: f64, count: usize) -> Result<Self, CanvasError> {
         let all = values.iter().enumerate().filter(|(_, value)| **value > f32::NEG_INFINITY);
         let mut all: Vec<(TokenId, f64)> =
             all.map(|(id, &value)| (TokenId::new(id), f64::from(value))).collect();
@@ -157,15 +163,15 @@ impl LogProbs {
     }
 
     /// One hole of which nothing is known: all tokens weigh the same.
-    pub(crate) fn flat() -> Self {
+    #[doc(hidden)]
+    pub fn flat() -> Self {
         let none = Listed { pairs: Vec::new(), by_token: FxHashMap::default() };
         Self { rows: vec![Row::new(Weights::Listed(Arc::new(none)), Some(0.0))] }
     }
 
     /// The holes of these, one after the other.
-    pub(crate) fn joined(
-        parts: impl Iterator<Item = Result<Self, CanvasError>>,
-    ) -> Result<Self, CanvasError> {
+    #[doc(hidden)]
+    pub fn joined(parts: impl Iterator<Item = Result<Self, CanvasError>>) -> Result<Self, CanvasError> {
         let mut rows = Vec::new();
         for part in parts {
             rows.extend(part?.rows);
@@ -173,7 +179,9 @@ impl LogProbs {
         Ok(Self { rows })
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
+    /// Of each hole.
+    #[doc(hidden)]
+    pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 }
@@ -242,6 +250,7 @@ impl Row {
         self.is_dense().then(|| self.dense())
     }
 
+    /// Whether all tokens have a log-probability of their own.
     pub fn is_dense(&self) -> bool {
         self.listed().is_none()
     }

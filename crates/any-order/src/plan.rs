@@ -102,7 +102,7 @@ impl Plan {
 }
 
 /// Whether a token stands behind the end of a text.
-pub(crate) fn is_tail(vocabulary: &Vocabulary, token: TokenId) -> bool {
+pub fn is_tail(vocabulary: &Vocabulary, token: TokenId) -> bool {
     vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token)
 }
 

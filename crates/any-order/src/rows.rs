@@ -164,7 +164,7 @@ impl AdmissibleRows {
     }
 
     /// Whether the complete sets were made; where they are equal all is decided.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 

@@ -324,12 +324,14 @@ impl Solver {
     }
 
     /// The last canvas that was found to be completable, with its witness.
-    pub(crate) fn known(&self) -> Option<&(Canvas, Witness)> {
+    #[doc(hidden)]
+    pub fn known(&self) -> Option<&(Canvas, Witness)> {
         self.last.as_ref()
     }
 
     /// Keeps a witness that is known to be one of a canvas, for questions about it.
-    pub(crate) fn remember(&mut self, canvas: Canvas, witness: Witness) {
+    #[doc(hidden)]
+    pub fn remember(&mut self, canvas: Canvas, witness: Witness) {
         self.last = Some((canvas, witness));
     }
 

@@ -68,20 +68,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use anygram_any_order::decode;
-pub use anygram_any_order::decode::{
-    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
-};
-pub use anygram_any_order::intersection::{
-    Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
-};
 pub use anygram_any_order::{
     Admissible, AdmissibleRow, AdmissibleRows, Assignment, Canvas, CanvasError, Counters, Decision, End,
-    Filling, Floor, LogProbs, Lookahead, Method, Methods, SampleBy, SampleOptions, Slot, Solver, StageCount,
-    Tail, Undecided, Verdict, Weigher, Witness, batch_canvases,
+    Filling, Floor, LogProbs, SampleBy, SampleOptions, Slot, Solver, StageCount, Tail, Undecided, Weigher,
+    Witness, batch_canvases,
 };
 pub use anygram_bits::ErrorKind;
 pub use anygram_bits::work::Cancel;
+pub use anygram_decoding::decode;
+pub use anygram_decoding::decode::{
+    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
+};
+pub use anygram_decoding::intersection::{
+    Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
+};
+pub use anygram_decoding::{Lookahead, Method, Methods, Verdict};
 pub use anygram_grammar::ir;
 pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use anygram::decode::{DecodeOptions, Decoder, Proposal};
 use anygram::{Canvas, Constraint, Decision, End, Filling, Slot, Solver, TokenId, Witness};
-use anygram_any_order::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram_bits::Random;
+use anygram_decoding::intersection::{Complete, Intersection, IntersectionOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::{EvalError, Method, Simulated};
@@ -140,7 +140,7 @@ pub fn infill(
                 let said = intersection.completable(&gaps, &drawn)?;
                 let us = micros(begun);
                 let at_limit = said.verdict.decision.decided().is_none();
-                let tokens_in = |infilling: &anygram_any_order::intersection::Infilling| {
+                let tokens_in = |infilling: &anygram_decoding::intersection::Infilling| {
                     let kept = text.len() - regions.iter().map(|region| region.len()).sum::<usize>();
                     infilling.text.len().saturating_sub(kept)
                 };

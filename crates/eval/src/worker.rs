@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anygram::decode::{Decoded, Event, Recorded, Why};
 use anygram::{Canvas, Compiler, Constraint, Decision, Decoder, End, GrammarFormat, Slot, Solver, TokenId};
-use anygram_any_order::intersection::{Complete, Intersection, IntersectionOptions};
+use anygram_decoding::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram_models::tasks::{Example, Split, Task};
 use anygram_models::{EOS, Session, vocabulary};
 

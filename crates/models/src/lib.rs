@@ -20,8 +20,8 @@
 //! - [`Session`]: a model at a prompt, as the decoding loop asks it.
 //!
 //! ```
-//! use anygram_any_order::decode::{DecodeOptions, Decoder, Named};
-//! use anygram_any_order::{Canvas, End, Slot};
+//! use anygram_decoding::decode::{DecodeOptions, Decoder, Named};
+//! use anygram::{Canvas, End, Slot};
 //! use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 //! use anygram_models::tasks::{Split, Task};
 //! use anygram_models::{Kind, vocabulary};

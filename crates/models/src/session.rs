@@ -2,7 +2,7 @@
 
 use crate::transformer::Cache;
 use crate::{Kind, MASK, SmallModel, SmallModelError};
-use anygram_any_order::decode::{Model, ModelError, OpenSlots, View};
+use anygram_decoding::decode::{Model, ModelError, OpenSlots, View};
 use anygram_vocab::TokenId;
 
 /// A model at one prompt: what the decoding loop asks. An autoregressive one keeps what it made of the tokens

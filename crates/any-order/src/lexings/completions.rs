@@ -7,7 +7,7 @@
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
 
-use crate::canvas::End;
+use crate::canvas::{Canvas, End};
 use crate::plan::{self, Place, Plan};
 
 /// Bytes of a chunk at least, but for the last.
@@ -34,7 +34,8 @@ fn chunks(mut text: &[u8]) -> Vec<&[u8]> {
 
 /// Which tokens a hole may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Trie {
+pub enum Trie {
+    /// Each token.
     All,
     /// Some of each kind.
     Few,
@@ -42,7 +43,7 @@ pub(crate) enum Trie {
 
 /// A part of a partial output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Item {
+pub enum Item {
     /// These bytes: a fragment, or a chunk of one.
     Fragment(Box<[u8]>),
     /// A token that is a terminal.
@@ -57,7 +58,8 @@ pub(crate) enum Item {
 
 /// A partial output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Completions {
+pub struct Completions {
+    /// Its parts, in order.
     pub items: Vec<Item>,
     /// Whether the text may end before each item, and after the last.
     pub finals: Vec<bool>,
@@ -66,13 +68,18 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
+    /// A canvas of which each run of holes and gaps is one gap.
+    pub fn with_gaps(constraint: &Constraint, canvas: &Canvas) -> Self {
+        Self::loosely(constraint, &Plan::new(constraint, canvas))
+    }
+
     /// A plan of which each run of holes and gaps is one gap.
-    pub fn loosely(constraint: &Constraint, plan: &Plan) -> Self {
+    pub(crate) fn loosely(constraint: &Constraint, plan: &Plan) -> Self {
         Self::new(constraint, plan, None)
     }
 
     /// A plan as it is, with such tokens in its holes. (What may remain behind it is not counted.)
-    pub fn exactly(constraint: &Constraint, plan: &Plan, trie: Trie) -> Self {
+    pub(crate) fn exactly(constraint: &Constraint, plan: &Plan, trie: Trie) -> Self {
         Self::new(constraint, plan, Some(trie))
     }
 
@@ -152,7 +159,7 @@ impl Completions {
     }
 
     /// Whether something is put into an item.
-    pub fn is_filled(&self, item: usize) -> bool {
+    pub(crate) fn is_filled(&self, item: usize) -> bool {
         matches!(self.items.get(item), Some(Item::Hole(_) | Item::Gap | Item::Anything))
     }
 

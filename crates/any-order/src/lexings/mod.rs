@@ -13,11 +13,11 @@ use anygram_left_to_right::Constraint;
 use anygram_left_to_right::language::StepError;
 use rustc_hash::FxHashMap;
 
-pub(crate) mod completions;
+pub mod completions;
 pub(crate) mod lexemes;
-pub(crate) mod parse;
-pub(crate) mod spell;
-pub(crate) mod tables;
+pub mod parse;
+pub mod spell;
+pub mod tables;
 
 use completions::{Completions, Item};
 use lexemes::{FIRST, Lexeme};
@@ -37,7 +37,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    pub fn item(self) -> usize {
+    pub(crate) fn item(self) -> usize {
         match self {
             Self::Inside(item, _) | Self::Open(item, _) | Self::Before(item, _) | Self::Within(item, _) => {
                 item as usize
@@ -141,10 +141,10 @@ struct Leads {
 const NOTHING: u32 = 0;
 
 /// The automaton over terminals, its states made as they are asked for.
-pub(crate) struct Lexings<'a> {
-    pub tables: &'a mut Tables,
-    pub constraint: &'a Constraint,
-    pub completions: &'a Completions,
+pub struct Lexings<'a> {
+    pub(crate) tables: &'a mut Tables,
+    pub(crate) constraint: &'a Constraint,
+    pub(crate) completions: &'a Completions,
     /// Of each item that is a fragment its number in the tables.
     fragments: Vec<u32>,
     nodes: Vec<Node>,
@@ -159,13 +159,15 @@ pub(crate) struct Lexings<'a> {
 }
 
 /// What leads on from a state.
-pub(crate) struct NodeEdges {
+pub struct NodeEdges {
     /// By terminal.
     pub edges: Vec<(TerminalId, u32)>,
+    /// Whether the text may end there.
     pub accepts: bool,
 }
 
 impl<'a> Lexings<'a> {
+    /// No states yet.
     pub fn new(tables: &'a mut Tables, constraint: &'a Constraint, completions: &'a Completions) -> Self {
         let id = |item: &Item| match item {
             Item::Fragment(text) => tables.fragment(text),
@@ -194,17 +196,26 @@ impl<'a> Lexings<'a> {
         Ok(self.node(node))
     }
 
+    /// The number of states that were made.
     pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    pub fn at(&self, node: u32) -> Node {
+    /// The gap in which a state is, by the number of its item.
+    pub fn gap_of(&self, node: u32) -> Option<usize> {
+        match self.at(node) {
+            Node::Open(item, _) => Some(item as usize),
+            Node::Inside(..) | Node::Before(..) | Node::Within(..) => None,
+        }
+    }
+
+    pub(crate) fn at(&self, node: u32) -> Node {
         self.nodes[node as usize]
     }
 
     /// Bytes that have to stand in a gap for a terminal to be read between two states, as far as the states
     /// tell.
-    pub fn n_in_gaps(&mut self, from: u32, terminal: TerminalId, to: u32) -> u32 {
+    pub(crate) fn n_in_gaps(&mut self, from: u32, terminal: TerminalId, to: u32) -> u32 {
         match (self.at(from), self.at(to)) {
             (Node::Open(before, _), Node::Open(after, _)) if before == after => {
                 self.tables.shortest(terminal)
@@ -238,7 +249,7 @@ impl<'a> Lexings<'a> {
     }
 
     /// The items behind a state.
-    pub fn n_items_after(&self, node: u32) -> usize {
+    pub(crate) fn n_items_after(&self, node: u32) -> usize {
         self.completions.items.len().saturating_sub(self.at(node).item())
     }
 
@@ -266,14 +277,14 @@ impl<'a> Lexings<'a> {
     }
 
     /// Whether the text may end where nothing but ignored pieces follows a state.
-    pub fn accepts(&mut self, node: u32, work: &mut Work) -> Result<bool, StepError> {
+    pub(crate) fn accepts(&mut self, node: u32, work: &mut Work) -> Result<bool, StepError> {
         let head = self.head(node, work)?;
         Ok(self.leads[head as usize].accepts)
     }
 
     /// The states to which a terminal leads from a state. Cost: the items that a piece can reach from there,
     /// once.
-    pub fn after(
+    pub(crate) fn after(
         &mut self,
         node: u32,
         terminal: TerminalId,

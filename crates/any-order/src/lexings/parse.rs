@@ -29,7 +29,7 @@ struct Rest {
 }
 
 /// The rules of a grammar, and one more that derives the start symbol.
-pub(crate) struct Rules {
+pub struct Rules {
     rests: Vec<Rest>,
     /// Of each nonterminal the rests of its rules.
     begins: Vec<Vec<u32>>,
@@ -37,6 +37,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Those of a grammar.
     pub fn new(cfg: &Cfg) -> Self {
         let lengths = cfg.minimum_lengths();
         let mut rests: Vec<Rest> = Vec::new();
@@ -81,7 +82,7 @@ struct Item {
 
 /// What decides which items are processed first; among equals those that came last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// In depth.
     Depth,
     /// Those first that put little into gaps. The first sequence found is a shortest one in this sense.
@@ -121,10 +122,10 @@ struct Asked {
 }
 
 /// Terminals, each with states of the lexings to which it leads.
-pub(crate) type Path = Vec<(TerminalId, Vec<u32>)>;
+pub type Path = Vec<(TerminalId, Vec<u32>)>;
 
 /// A parse over lexings.
-pub(crate) struct Parse<'a, 'b> {
+pub struct Parse<'a, 'b> {
     rules: &'a Rules,
     lexings: &'a mut Lexings<'b>,
     items: Vec<Item>,
@@ -139,6 +140,7 @@ pub(crate) struct Parse<'a, 'b> {
 }
 
 impl<'a, 'b> Parse<'a, 'b> {
+    /// Before its first item.
     pub fn new(rules: &'a Rules, lexings: &'a mut Lexings<'b>, order: Order) -> Self {
         Self {
             rules,

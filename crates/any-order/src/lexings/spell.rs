@@ -23,8 +23,10 @@ use crate::plan;
 
 /// A part of what fills a gap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Part {
+pub enum Part {
+    /// A byte of tokens.
     Byte(u8),
+    /// A token that the grammar names.
     Special(TerminalId),
 }
 
@@ -39,7 +41,7 @@ pub(crate) type Pass = (Lexeme, Arc<[Part]>);
 pub(crate) type Way = (At, Arc<[(u32, Part)]>);
 
 /// A text of the language of completions.
-pub(crate) struct Spelled {
+pub struct Spelled {
     /// What stands in each item that is open.
     pub parts: Vec<Vec<Part>>,
     /// The item before which the text ends.
@@ -600,7 +602,7 @@ pub(crate) fn token(constraint: &Constraint, parts: &[Part]) -> Option<TokenId> 
 
 /// The tokens of what fills a gap: as the vocabulary encodes it, or, where that is not the text, as few as
 /// there are. `None` if there are none.
-pub(crate) fn tokens(constraint: &Constraint, parts: &[Part]) -> Option<Vec<TokenId>> {
+pub fn tokens(constraint: &Constraint, parts: &[Part]) -> Option<Vec<TokenId>> {
     let mut tokens = Vec::new();
     let mut bytes = Vec::new();
     for part in parts {

@@ -30,11 +30,11 @@ pub(crate) type SetId = u32;
 /// What a gap makes of a set of pieces.
 pub(crate) struct Reach {
     /// All elements that can be in progress, the given ones among them.
-    pub all: SetId,
+    pub(crate) all: SetId,
     /// Those of them at which a token ends.
-    pub out: SetId,
+    pub(crate) out: SetId,
     /// Whether no piece need be in progress then.
-    pub has_boundary: bool,
+    pub(crate) has_boundary: bool,
     /// Terminals that are read within the gap, with the element after them.
     edges: Vec<(TerminalId, Element)>,
     filler: Filler,
@@ -53,8 +53,8 @@ pub(crate) enum Target {
 /// What a fragment makes of a set of pieces: terminals, and what is in progress at its end.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    pub edges: Vec<(TerminalId, Target)>,
-    pub ends: SetId,
+    pub(crate) edges: Vec<(TerminalId, Target)>,
+    pub(crate) ends: SetId,
 }
 
 /// What is known of one fragment.
@@ -79,20 +79,20 @@ pub(crate) enum Filler {
 #[derive(Default)]
 pub(crate) struct Hole {
     /// Terminals that are read within tokens, and what is left then.
-    pub inside: Vec<(TerminalId, SetId)>,
+    pub(crate) inside: Vec<(TerminalId, SetId)>,
     /// Terminals that end with a token, and the boundary.
-    pub ends: Vec<(TerminalId, Lexeme)>,
+    pub(crate) ends: Vec<(TerminalId, Lexeme)>,
     /// What is in progress behind a token.
-    pub out: SetId,
+    pub(crate) out: SetId,
 }
 
 /// Within a gap: how it is filled, a node of the trie and a boundary, a terminal, and to what it shall lead.
 type WayKey = (Filler, u32, Lexeme, TerminalId);
 
 /// What is known of lexing, kept over calls.
-pub(crate) struct Tables {
-    pub lexing: Arc<Lexing>,
-    pub lexemes: Lexemes,
+pub struct Tables {
+    pub(crate) lexing: Arc<Lexing>,
+    pub(crate) lexemes: Lexemes,
     sets: Vec<Box<[Element]>>,
     set_ids: FxHashMap<Box<[Element]>, SetId>,
     reaches: FxHashMap<(Filler, SetId), u32>,
@@ -105,16 +105,16 @@ pub(crate) struct Tables {
     n_entries: usize,
     /// For each class of bytes one that is a token of its own; `None` if some class has none, and gaps go
     /// over the trie.
-    pub single: Option<Vec<(u8, TokenId)>>,
+    pub(crate) single: Option<Vec<(u8, TokenId)>>,
     /// A byte of each class.
-    pub samples: Vec<u8>,
+    pub(crate) samples: Vec<u8>,
     /// Bytes of the shortest text of each terminal, and a short text that is ignored, once they are needed.
     shortest: Option<Box<[u32]>>,
     separator: Option<Option<Box<[u8]>>>,
     /// How terminals are spelled within a gap.
-    pub ways: FxHashMap<WayKey, Arc<[Way]>>,
+    pub(crate) ways: FxHashMap<WayKey, Arc<[Way]>>,
     /// How pieces pass through holes, or gaps (`None`), without a terminal.
-    pub passes: FxHashMap<(Option<Trie>, Lexeme), Arc<[Pass]>>,
+    pub(crate) passes: FxHashMap<(Option<Trie>, Lexeme), Arc<[Pass]>>,
     holes: FxHashMap<(Trie, SetId), Arc<Hole>>,
     /// Some tokens of each kind; `None` if they are never asked for.
     few: Option<Arc<Rest>>,
@@ -124,6 +124,7 @@ pub(crate) struct Tables {
 const MOST_ENTRIES: usize = 20_000_000;
 
 impl Tables {
+    /// Empty ones, of a lexing of the constraint's grammar; `few` are the tokens of [`Trie::Few`].
     pub fn new(constraint: &Constraint, lexing: Arc<Lexing>, few: Option<Arc<Rest>>) -> Self {
         let trie = constraint.vocabulary().trie();
         let union = &lexing.lexicon.union;
@@ -192,7 +193,7 @@ impl Tables {
     }
 
     /// The bytes of a short text of a terminal.
-    pub fn shortest(&mut self, terminal: TerminalId) -> u32 {
+    pub(crate) fn shortest(&mut self, terminal: TerminalId) -> u32 {
         let lexing = &self.lexing;
         let all = self.shortest.get_or_insert_with(|| {
             let words = Words::new(&lexing.lexicon);
@@ -209,15 +210,15 @@ impl Tables {
         self.separator.get_or_insert_with(find).clone()
     }
 
-    pub fn set(&self, id: SetId) -> &[Element] {
+    pub(crate) fn set(&self, id: SetId) -> &[Element] {
         &self.sets[id as usize]
     }
 
-    pub fn reach(&self, id: u32) -> &Reach {
+    pub(crate) fn reach(&self, id: u32) -> &Reach {
         &self.reach_list[id as usize]
     }
 
-    pub fn intern(&mut self, mut elements: Vec<Element>) -> SetId {
+    pub(crate) fn intern(&mut self, mut elements: Vec<Element>) -> SetId {
         elements.sort_unstable();
         elements.dedup();
         let fresh = self.sets.len() as u32;
@@ -243,7 +244,7 @@ impl Tables {
     }
 
     /// Whether whatever can be read from a set can be read from another.
-    pub fn is_subset(&mut self, of: SetId, all: SetId) -> bool {
+    pub(crate) fn is_subset(&mut self, of: SetId, all: SetId) -> bool {
         let (sets, lexemes) = (&self.sets, &self.lexemes);
         let has = |&(node, lexeme): &Element| {
             let set = &sets[all as usize];
@@ -254,12 +255,12 @@ impl Tables {
     }
 
     /// Whether no piece need be in progress.
-    pub fn has_boundary(&self, set: SetId) -> bool {
+    pub(crate) fn has_boundary(&self, set: SetId) -> bool {
         self.set(set).iter().any(|&(node, lexeme)| node == 0 && self.lexemes.is_boundary(lexeme))
     }
 
     /// What a gap makes of a set.
-    pub fn gap(
+    pub(crate) fn gap(
         &mut self,
         constraint: &Constraint,
         filler: Filler,
@@ -361,7 +362,7 @@ impl Tables {
     }
 
     /// The terminals that are read within a gap, and what the gap makes of what is in progress after each.
-    pub fn gap_leads(
+    pub(crate) fn gap_leads(
         &mut self,
         constraint: &Constraint,
         reach: u32,
@@ -400,13 +401,13 @@ impl Tables {
     }
 
     /// Keeps how pieces pass through a hole or gap.
-    pub fn keep_passes(&mut self, key: (Option<Trie>, Lexeme), passes: Arc<[Pass]>) {
+    pub(crate) fn keep_passes(&mut self, key: (Option<Trie>, Lexeme), passes: Arc<[Pass]>) {
         self.n_entries += 8 + passes.iter().map(|(_, parts)| 4 + parts.len() / 8).sum::<usize>();
         self.passes.insert(key, passes);
     }
 
     /// The tokens that a hole may hold.
-    pub fn trie<'a>(&'a self, constraint: &'a Constraint, trie: Trie) -> &'a TokenTrie {
+    pub(crate) fn trie<'a>(&'a self, constraint: &'a Constraint, trie: Trie) -> &'a TokenTrie {
         match &self.few {
             Some(few) if trie == Trie::Few => &few.trie,
             _ => constraint.vocabulary().trie(),
@@ -415,7 +416,7 @@ impl Tables {
 
     /// What a hole makes of a set of pieces, at its start or within its tokens. Cost, once: the nodes of
     /// tries, times the pieces that are in progress there.
-    pub fn hole(
+    pub(crate) fn hole(
         &mut self,
         constraint: &Constraint,
         of: Trie,
@@ -537,7 +538,7 @@ impl Tables {
     }
 
     /// The number of a fragment.
-    pub fn fragment(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn fragment(&mut self, text: &[u8]) -> u32 {
         if let Some(&known) = self.fragment_ids.get(text) {
             return known;
         }
@@ -549,18 +550,18 @@ impl Tables {
     }
 
     /// The byte before which a place within a fragment stands, and the boundary that it is.
-    pub fn place(&self, fragment: u32, place: u32) -> (u32, Lexeme) {
+    pub(crate) fn place(&self, fragment: u32, place: u32) -> (u32, Lexeme) {
         self.fragments[fragment as usize].places[place as usize]
     }
 
     /// Keeps how a terminal is spelled within a gap.
-    pub fn keep_ways(&mut self, key: WayKey, ways: Arc<[Way]>) {
+    pub(crate) fn keep_ways(&mut self, key: WayKey, ways: Arc<[Way]>) {
         self.n_entries += 8 + ways.iter().map(|(_, parts)| 4 + parts.len()).sum::<usize>();
         self.ways.insert(key, ways);
     }
 
     /// What a fragment makes of the pieces that are in progress at its start.
-    pub fn enter(
+    pub(crate) fn enter(
         &mut self,
         (text, id): (&[u8], u32),
         set: SetId,
@@ -580,7 +581,7 @@ impl Tables {
     }
 
     /// What is read from a place within a fragment.
-    pub fn go_on(
+    pub(crate) fn go_on(
         &mut self,
         (text, id): (&[u8], u32),
         place: u32,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use anygram_any_order::{Canvas, End, Intersection, LogProbs, Slot, Solver, Tail, Weigher};
-use anygram_bits::{ErrorKind, Random};
+use anygram_any_order::{Canvas, End, LogProbs, Slot, Solver, Tail, Weigher};
+use anygram_bits::Random;
 use anygram_grammar::automata::{PieceAutomaton, Pieces, TooManyStates};
 use anygram_grammar::ir::TerminalKind;
 use anygram_grammar::lark::{self, LarkOptions};
@@ -126,10 +126,4 @@ fn they_have_the_completions_of_patterns() {
         }
     }
     assert!(n_known > 240, "{n_known}");
-}
-
-#[test]
-fn the_intersection_is_refused() {
-    let [_, growing] = constraints(true, true);
-    assert_eq!(Intersection::new(&growing).err().unwrap().kind(), ErrorKind::Unsupported);
 }

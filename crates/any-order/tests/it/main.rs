@@ -2,8 +2,7 @@
 
 mod batch;
 mod cases;
-mod decode;
-mod gaps;
+mod drawn;
 mod growing;
 mod oracle;
 mod reuse;

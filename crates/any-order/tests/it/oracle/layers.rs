@@ -10,7 +10,7 @@ use anygram_left_to_right::{Constraint, Engine, Limits};
 use anygram_testkit::random::Random;
 use anygram_vocab::TokenId;
 
-use super::{Case, MODES, are_few, seeds};
+use crate::drawn::{Case, MODES, are_few, seeds};
 
 /// Sets of readings before one slot; canvases with more are left out.
 const MOST_STATES: usize = 600;

@@ -1,5 +1,6 @@
 //! Methods that are asked about each proposal, and do nothing else.
 
+use anygram_any_order::Canvas;
 use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
@@ -7,7 +8,6 @@ use super::DecodeError;
 use super::rows::Rows;
 use super::strategy::{REFUSALS, Strategy};
 use super::trace::{Ground, Judgement};
-use crate::canvas::Canvas;
 use crate::lookahead::Lookahead;
 use crate::methods::{Method, Methods};
 

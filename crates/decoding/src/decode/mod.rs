@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use anygram_any_order::decode::{DecodeOptions, Decoder, Model, ModelError, OpenSlots, STRATEGIES, View};
+//! use anygram_decoding::decode::{DecodeOptions, Decoder, Model, ModelError, OpenSlots, STRATEGIES, View};
 //! use anygram_any_order::{Canvas, End, Slot};
 //! use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 //! use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -71,6 +71,7 @@ pub mod trace;
 
 mod run;
 
+use anygram_any_order::{Canvas, CanvasError, Slot};
 use anygram_bits::ErrorKind;
 use anygram_left_to_right::{Constraint, MatchError};
 use anygram_vocab::TokenId;
@@ -85,9 +86,6 @@ pub use rows::Rows;
 pub use sequential::Sequential;
 pub use strategy::{Configured, Named, Recovery, STRATEGIES, Strategy};
 pub use trace::{Event, Ground, Judgement, Proposal, Trace, Why};
-
-use crate::canvas::{Canvas, Slot};
-use crate::error::CanvasError;
 
 /// Why a canvas could not be filled.
 ///
@@ -191,8 +189,8 @@ impl Decoded {
 /// Fills canvases of one constraint by one strategy.
 ///
 /// ```
-/// # use anygram_any_order::decode::{DecodeOptions, Decoder, Exact, ExactBy};
-/// # use anygram_any_order::decode::{Model, ModelError, OpenSlots, View};
+/// # use anygram_decoding::decode::{DecodeOptions, Decoder, Exact, ExactBy};
+/// # use anygram_decoding::decode::{Model, ModelError, OpenSlots, View};
 /// # use anygram_any_order::{Canvas, End, Slot};
 /// struct Flat;
 ///

@@ -1,8 +1,7 @@
 //! The interface between the decoding loop and a model.
 
+use anygram_any_order::LogProbs;
 use anygram_vocab::TokenId;
-
-use crate::log_probs::LogProbs;
 
 /// Why a model gave no log-probabilities.
 pub type ModelError = Box<dyn std::error::Error + Send + Sync>;

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use anygram_any_order::error::CanvasCause;
+use anygram_any_order::{Canvas, CanvasError, Slot};
 use anygram_bits::Random;
 use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
@@ -13,8 +15,6 @@ use super::rows::{Candidate, Rows};
 use super::strategy::{Recovery, Strategy};
 use super::trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 use super::{DecodeError, Decoded};
-use crate::canvas::{Canvas, Slot};
-use crate::error::{CanvasCause, CanvasError};
 
 /// A run: what is filled so far, and where in which block it is. The strategy belongs to the decoder.
 #[derive(Clone, Debug)]

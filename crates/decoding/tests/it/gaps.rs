@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anygram_any_order::{
-    Canvas, Complete, End, Intersection, IntersectionBy, IntersectionOptions, Slot, Solver, Witness,
-};
+use anygram_any_order::{Canvas, End, Slot, Solver, Witness};
+use anygram_decoding::{Complete, Intersection, IntersectionBy, IntersectionOptions};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 use anygram_testkit::shared::data;

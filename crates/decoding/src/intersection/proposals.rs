@@ -5,6 +5,10 @@
 //! somewhere in the grammar, the first can begin a sentence and the last can end one. It is tested over pairs
 //! of a state of the lexings and the last terminal, without a parser.
 
+use anygram_any_order::error::CanvasCause;
+use anygram_any_order::lexings::Lexings;
+use anygram_any_order::lexings::completions::Completions;
+use anygram_any_order::{Canvas, CanvasError, Decision, Slot};
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
@@ -14,12 +18,6 @@ use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
 use super::{Intersection, IntersectionOptions};
-use crate::canvas::{Canvas, Slot};
-use crate::decision::Decision;
-use crate::error::{CanvasCause, CanvasError};
-use crate::lexings::Lexings;
-use crate::lexings::completions::Completions;
-use crate::plan::Plan;
 
 /// Which terminals can follow each other, begin and end.
 pub(super) struct Neighbours {
@@ -175,7 +173,7 @@ impl Intersection {
 
     fn is_allowed(&mut self, canvas: &Canvas, options: &IntersectionOptions) -> Result<bool, StepError> {
         let mut work = self.work(options);
-        let completions = Completions::loosely(&self.constraint, &Plan::new(&self.constraint, canvas));
+        let completions = Completions::with_gaps(&self.constraint, canvas);
         let neighbours =
             self.neighbours.get_or_insert_with(|| Neighbours::new(&self.constraint.language().lexing().cfg));
         let mut lexings = Lexings::new(&mut self.tables, &self.constraint, &completions);

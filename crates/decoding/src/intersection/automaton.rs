@@ -1,12 +1,11 @@
 //! Finite automata over terminals: all lexings at once, deterministic, minimal.
 
+use anygram_any_order::lexings::Lexings;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::language::StepError;
 use anygram_lexer::dfa::refine;
 use rustc_hash::FxHashMap;
-
-use crate::lexings::{Lexings, Node};
 
 /// An automaton over terminals, with the start at 0. From every state an accepting one can be reached, except
 /// perhaps from the start.
@@ -180,16 +179,12 @@ impl Automaton {
 
 /// A set of states without those that a gap among them covers.
 fn uncovered(lexings: &mut Lexings<'_>, set: &[u32], work: &mut Work) -> Result<Vec<u32>, StepError> {
-    let open = |lexings: &Lexings<'_>, node: u32| match lexings.at(node) {
-        Node::Open(item, _) => Some(item),
-        Node::Inside(..) | Node::Before(..) | Node::Within(..) => None,
-    };
-    let Some(latest) = set.iter().filter_map(|&node| open(lexings, node)).max() else {
+    let Some(latest) = set.iter().filter_map(|&node| lexings.gap_of(node)).max() else {
         return Ok(set.to_vec());
     };
     let mut kept = set.to_vec();
     for &gap in set {
-        if open(lexings, gap) == Some(latest) && kept.contains(&gap) {
+        if lexings.gap_of(gap) == Some(latest) && kept.contains(&gap) {
             work.spend(kept.len())?;
             kept.retain(|&other| other == gap || !lexings.covers(gap, other));
         }

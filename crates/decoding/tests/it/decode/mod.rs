@@ -11,12 +11,13 @@ mod methods;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anygram_any_order::decode::{
+use anygram_any_order::{Canvas, End, Floor, LogProbs, Slot, Solver};
+use anygram_decoding::decode::{
     Answer, Asked, Configured, DecodeError, DecodeOptions, Decoded, Decoder, Event, Exact, ExactBy, Ground,
     Lave, Model, ModelError, Named, OpenSlots, Order, Pace, Revision, STRATEGIES, Sampling, Sequential,
     Strategy, View, Why,
 };
-use anygram_any_order::{Canvas, End, Floor, LogProbs, Lookahead, Method, Slot, Solver};
+use anygram_decoding::{Lookahead, Method};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
 use anygram_testkit::generate::{EOS, RandomCase};

@@ -173,7 +173,8 @@ fn the_ablation_is_free_after_its_failures() {
 /// are of the right tokens.
 #[test]
 fn lookahead_accepts_more_with_more_fillings_and_surer_marginals() {
-    use anygram_any_order::{LogProbs, Methods};
+    use anygram_any_order::LogProbs;
+    use anygram_decoding::Methods;
     let constraint = brackets();
     let text = [0u32, 0, 2, 1, 0, 3, 2, 1, 1];
     let mut methods = Methods::new(&constraint).unwrap();
@@ -214,7 +215,7 @@ fn lookahead_accepts_more_with_more_fillings_and_surer_marginals() {
 
 #[test]
 fn as_published_lookahead_does_not_count_the_room() {
-    use anygram_any_order::Methods;
+    use anygram_decoding::Methods;
     let constraint = brackets();
     let mut methods = Methods::new(&constraint).unwrap();
     // "((" and one slot: no sentence.

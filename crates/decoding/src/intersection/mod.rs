@@ -6,7 +6,7 @@
 //! holds any number of tokens. docs/algorithms/intersection.md derives it and says what differs.
 //!
 //! What is lexed to what, and the parse of [`IntersectionBy::Earley`], is shared with the exact solver
-//! (`crate::lexings`).
+//! (`anygram_any_order::lexings`).
 //!
 //! | module | what |
 //! |---|---|
@@ -17,6 +17,13 @@
 
 use std::sync::Arc;
 
+use anygram_any_order::error::CanvasCause;
+use anygram_any_order::lexings::Lexings;
+use anygram_any_order::lexings::completions::{Completions, Item};
+use anygram_any_order::lexings::parse::{self, Order, Parse};
+use anygram_any_order::lexings::spell::{self, Spelled};
+use anygram_any_order::lexings::tables::Tables;
+use anygram_any_order::{Canvas, CanvasError, End, Filling, Slot, Undecided, Witness};
 use anygram_bits::Random;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::TerminalId;
@@ -26,17 +33,6 @@ use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_lexer::LexerError;
 use anygram_vocab::TokenId;
-
-use crate::canvas::{Canvas, End, Slot};
-use crate::decision::{Undecided, Verdict};
-use crate::error::{CanvasCause, CanvasError};
-use crate::lexings::Lexings;
-use crate::lexings::completions::{Completions, Item};
-use crate::lexings::parse::{self, Order, Parse};
-use crate::lexings::spell::{self, Spelled};
-use crate::lexings::tables::Tables;
-use crate::plan::Plan;
-use crate::solver::{Filling, Witness};
 
 mod automaton;
 mod proposals;
@@ -49,6 +45,8 @@ use automaton::Automaton;
 use proposals::Neighbours;
 use sample::Sampler;
 use search::{Rules, Search};
+
+use crate::methods::Verdict;
 
 /// How it is decided whether the intersection is empty. All give the same answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -248,7 +246,7 @@ impl Intersection {
         if !options.memoize || self.tables.is_full() {
             self.tables.clear(&self.constraint);
         }
-        let completions = Completions::loosely(&self.constraint, &Plan::new(&self.constraint, canvas));
+        let completions = Completions::with_gaps(&self.constraint, canvas);
         let mut work = self.work(options);
         let verdict = Verdict::unknown(Undecided::Between);
         let mut answer = Intersected { verdict, infilling: None, stats: IntersectionStats::default() };

@@ -1,19 +1,15 @@
 //! LAVE's verification (Zhang et al. 2026, section 3.2): a canvas is taken for completable if one of some
 //! fillings, drawn from the marginals, is.
 
+use anygram_any_order::{Canvas, CanvasError, Decision, End, LogProbs, Slot, Undecided, is_tail};
 use anygram_bits::Random;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::{TokenId, Vocabulary};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::canvas::{Canvas, End, Slot};
-use crate::decision::{Decision, Undecided, Verdict};
 use crate::decode::Rows;
-use crate::error::CanvasError;
-use crate::log_probs::LogProbs;
-use crate::methods::Methods;
-use crate::plan::is_tail;
+use crate::methods::{Methods, Verdict};
 
 /// What `lookahead` draws and asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

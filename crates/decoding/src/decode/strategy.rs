@@ -1,5 +1,6 @@
 //! The trait for decoding methods, and all methods by name.
 
+use anygram_any_order::Canvas;
 use anygram_bits::Random;
 use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
@@ -12,7 +13,6 @@ use super::sequential::Sequential;
 use super::trace::Judgement;
 use super::{DecodeError, Sampling};
 use crate::Lookahead;
-use crate::canvas::Canvas;
 use crate::methods::Method;
 
 /// A decoding method. The loop calls it while it fills a canvas without gaps.

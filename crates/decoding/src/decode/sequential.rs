@@ -1,5 +1,6 @@
 //! Left to right with masks: the baseline of diffusion models, and what an autoregressive model does anyway.
 
+use anygram_any_order::{Canvas, End, Slot};
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
@@ -7,7 +8,6 @@ use super::DecodeError;
 use super::rows::Rows;
 use super::strategy::Strategy;
 use super::trace::{Ground, Judgement};
-use crate::canvas::{Canvas, End, Slot};
 
 /// Lets only the leftmost open slot be filled, with what the mask allows there. What stands behind it is not
 /// looked at.

@@ -12,16 +12,13 @@
 //! | `forced-sequential` | the text before the first hole or gap | not proven where there is one | proven |
 //! | `none` | nothing | not proven | never said |
 
+use anygram_any_order::error::CanvasCause;
+use anygram_any_order::{Canvas, CanvasError, Decision, End, LogProbs, Slot, Solver, Undecided, Witness};
 use anygram_left_to_right::{BatchOptions, Constraint, Matcher};
 use anygram_vocab::TokenId;
 
-use crate::canvas::{Canvas, End, Slot};
-use crate::decision::Verdict;
-use crate::error::{CanvasCause, CanvasError};
 use crate::intersection::{Intersected, Intersection, IntersectionOptions};
-use crate::log_probs::LogProbs;
 use crate::lookahead::{Lookahead, Marginals};
-use crate::solver::Solver;
 
 /// A way to answer whether a canvas is completable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -66,10 +63,47 @@ impl Method {
     }
 }
 
+/// What a method says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verdict {
+    /// Whether the canvas is completable, with a completion where the method came by one.
+    pub decision: Decision<Option<Witness>>,
+    /// Whether that is certain.
+    pub proven: bool,
+}
+
+impl Verdict {
+    /// A completion, where the method came by one.
+    pub fn witness(&self) -> Option<&Witness> {
+        match &self.decision {
+            Decision::Yes(witness) => witness.as_ref(),
+            Decision::No | Decision::Unknown(_) => None,
+        }
+    }
+
+    pub(crate) fn yes(witness: Option<Witness>, proven: bool) -> Self {
+        Self { decision: Decision::Yes(witness), proven }
+    }
+
+    pub(crate) fn no(proven: bool) -> Self {
+        Self { decision: Decision::No, proven }
+    }
+
+    pub(crate) fn unknown(why: Undecided) -> Self {
+        Self { decision: Decision::Unknown(why), proven: false }
+    }
+
+    pub(crate) fn exact(answer: Decision<Witness>) -> Self {
+        let proven = answer.decided().is_some();
+        Self { decision: answer.map(Some), proven }
+    }
+}
+
 /// Answers by any method.
 ///
 /// ```
-/// # use anygram_any_order::{Canvas, End, Lookahead, Method, Methods, Slot};
+/// # use anygram_any_order::{Canvas, End, Slot};
+/// # use anygram_decoding::{Lookahead, Method, Methods};
 /// # use std::sync::Arc;
 /// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 /// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};

@@ -2,15 +2,15 @@
 //! gaps, and its ways to decide against each other.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
-use anygram_any_order::{
-    Canvas, Complete, End, Intersected, Intersection, IntersectionBy, IntersectionOptions, Slot, Solver,
-};
+use anygram_any_order::{Canvas, End, Slot, Solver};
+use anygram_decoding::{Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions};
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::{Engine, Limits};
-use anygram_vocab::TokenId;
+use anygram_left_to_right::{Constraint, Engine, ErrorKind, Language, LanguageOptions, Limits};
+use anygram_vocab::{TokenId, Vocabulary};
 
-use super::{Case, MODES, MOST, are_few, seeds, shows};
+use crate::drawn::{Case, MODES, MOST, are_few, seeds, shows};
 
 const WAYS: [IntersectionBy; 4] =
     [IntersectionBy::MinimalDfa, IntersectionBy::Dfa, IntersectionBy::Nfa, IntersectionBy::Earley];
@@ -226,4 +226,13 @@ fn what_is_kept_together_is_completable() {
         }
         Ok(())
     });
+}
+
+/// It searches all states of the lexer, and schemas have terminals whose states are made as texts need them.
+#[test]
+fn schemas_are_refused() {
+    let grammar = anygram_json_schema::grammar("{}", &anygram_json_schema::Options::default()).unwrap();
+    let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+    let constraint = Constraint::new(language, Vocabulary::builtin()).unwrap();
+    assert_eq!(Intersection::new(&constraint).err().unwrap().kind(), ErrorKind::Unsupported);
 }

@@ -3,15 +3,14 @@
 
 use std::cell::OnceCell;
 
+use anygram_any_order::error::CanvasCause;
+use anygram_any_order::{Canvas, CanvasError, Floor, LogProbs, Slot};
 use anygram_bits::Random;
 use anygram_left_to_right::tokens::get_bit;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
 use super::options::{Order, Sampling};
-use crate::canvas::{Canvas, Slot};
-use crate::error::{CanvasCause, CanvasError};
-use crate::log_probs::{Floor, LogProbs};
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
@@ -139,7 +138,7 @@ impl Rows {
         size: usize,
         never: Option<TokenId>,
     ) -> Result<Self, CanvasError> {
-        let row = |(hole, (&slot, row)): (usize, (&usize, &crate::log_probs::Row))| {
+        let row = |(hole, (&slot, row)): (usize, (&usize, &anygram_any_order::log_probs::Row))| {
             if let Some(values) = row.as_dense() {
                 if values.len() < size {
                     return Err(CanvasCause::Shape { n_values: values.len(), size }.into());

@@ -1,5 +1,6 @@
 //! LAVE's loop (Zhang et al. 2026, algorithm 1): verification by lookahead, and recovery from the cache.
 
+use anygram_any_order::{Canvas, End, Slot};
 use anygram_left_to_right::{Constraint, Matcher};
 use anygram_vocab::TokenId;
 
@@ -8,7 +9,6 @@ use super::sequential::follow;
 use super::strategy::{Recovery, Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use super::{DecodeError, Sampling};
-use crate::canvas::{Canvas, End, Slot};
 use crate::lookahead::{Lookahead, Marginals, n_before};
 use crate::methods::Methods;
 

@@ -1,5 +1,8 @@
 //! Ours: what is kept leaves the canvas completable, exactly.
 
+use anygram_any_order::{
+    AdmissibleRows, Canvas, Decision, Filling, SampleOptions, Slot, Solver, Tail, Weigher, Witness,
+};
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::tokens::set_bit;
 use anygram_vocab::TokenId;
@@ -9,11 +12,6 @@ use super::options::Sampling;
 use super::rows::Rows;
 use super::strategy::{REFUSALS, Recovery, Seeds, Strategy};
 use super::trace::{Ground, Judgement};
-use crate::canvas::{Canvas, Slot};
-use crate::decision::Decision;
-use crate::rows::AdmissibleRows;
-use crate::solver::{Filling, Solver, Witness};
-use crate::weigh::{SampleOptions, Tail, Weigher};
 
 /// The part of the steps `canvas_steps` that a question takes at most which is one of many in a step, as
 /// those about single tokens are: what is not decided by then hardly ever is, and another token will do.
