@@ -164,6 +164,7 @@ impl AdmissibleRows {
     }
 
     /// Whether the complete sets were made; where they are equal all is decided.
+    #[doc(hidden)]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }

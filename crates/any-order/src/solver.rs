@@ -86,6 +86,10 @@ const MOST_FROM_BEAM: usize = 8;
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
 
+/// The part of the steps that a stage takes at most which something else can follow that may be quick: in
+/// grammars with many readings of a text a few hundred places of a search can take all steps.
+const PARTS_OF_A_TRY: usize = 8;
+
 /// The part of the steps in which runs of holes are taken for gaps at first, before a beam.
 const PARTS_OF_FITTING: usize = 100;
 
@@ -407,21 +411,17 @@ impl Solver {
         let mut answer = self.decide_soon(canvas, plan, work)?;
         let mut is_fitted = false;
         if !has_gaps && !self.tables.is_growing() && answer.decided().is_none() {
-            let share = &mut self.share_of_work(PARTS_OF_FITTING);
-            let fitted = self.staged("completable: gaps for holes, at first", share, |this, share| {
-                this.fit_loosely(canvas, plan, share)
-            });
-            // Where this takes long, a beam may be quick.
-            is_fitted = fitted.is_ok();
+            let stage = "completable: gaps for holes, at first";
+            let fitted =
+                self.tried(stage, PARTS_OF_FITTING, work, |this, own| this.fit_loosely(canvas, plan, own))?;
+            is_fitted = fitted.is_some();
             answer = fitted.unwrap_or(answer);
-            if answer.decided().is_none() {
-                work.spend(share.used() as usize)?;
-            }
         }
         if !has_gaps && answer.decided().is_none() {
-            answer = self.staged("completable: search from a beam", work, |this, work| {
-                this.search_from_beam(canvas, plan, work)
-            })?;
+            let stage = "completable: search from a beam";
+            let tried = self
+                .tried(stage, PARTS_OF_A_TRY, work, |this, own| this.search_from_beam(canvas, plan, own))?;
+            answer = tried.unwrap_or(answer);
         }
         if self.tables.is_growing() && answer.decided().is_none() {
             answer = self.staged("completable: all texts at once", work, |this, work| {
@@ -452,9 +452,11 @@ impl Solver {
         })?;
         if has_gaps && answer.decided().is_none() {
             // Where this ends soon, no completion has fewer tokens in its gaps.
-            answer = self.staged("completable: search, gaps", work, |this, work| {
-                this.search(canvas, plan, FIRST_VISITS / 10, work)
+            let stage = "completable: search, gaps";
+            let tried = self.tried(stage, PARTS_OF_A_TRY, work, |this, own| {
+                this.search(canvas, plan, FIRST_VISITS / 10, own)
             })?;
+            answer = tried.unwrap_or(answer);
         }
         if has_gaps && self.tables.is_growing() && answer.decided().is_none() {
             answer = self.staged("completable: greedy, gaps", work, |this, work| {
@@ -468,14 +470,17 @@ impl Solver {
         if let Some(change) = change
             && answer.decided().is_none()
         {
-            answer = self.staged("completable: search behind the change", work, |this, work| {
-                this.search_behind(plan, change, FIRST_VISITS, work)
+            let stage = "completable: search behind the change";
+            let tried = self.tried(stage, PARTS_OF_A_TRY, work, |this, own| {
+                this.search_behind(plan, change, FIRST_VISITS, own)
             })?;
+            answer = tried.unwrap_or(answer);
         }
         if answer.decided().is_none() {
-            answer = self.staged("completable: short search", work, |this, work| {
-                this.search_few(canvas, plan, work)
-            })?;
+            let stage = "completable: short search";
+            let tried =
+                self.tried(stage, PARTS_OF_A_TRY, work, |this, own| this.search_few(canvas, plan, own))?;
+            answer = tried.unwrap_or(answer);
         }
         Ok(answer)
     }
@@ -505,18 +510,16 @@ impl Solver {
         };
         for &trie in tries {
             if answer.decided().is_none() && plan.places.contains(&Place::Free) {
-                let mut own = self.share_of_work(8);
                 let stage = match trie {
                     Trie::Few => "completable: few tokens",
                     Trie::All => "completable: all tokens",
                 };
-                let by_tokens = self.staged(stage, &mut own, |this, own| {
+                let tried = self.tried(stage, PARTS_OF_A_TRY, work, |this, own| {
                     let accept =
                         &mut |this: &mut Self, found: &Found| Ok(this.confirmed(canvas, found)?.yes());
                     this.by_terminals(plan, Holes::Tokens(trie), own, accept)
-                });
-                // Where this takes long, something else may be quick.
-                answer = by_tokens.unwrap_or(answer);
+                })?;
+                answer = tried.unwrap_or(answer);
             }
         }
         if answer.decided().is_none() {
@@ -540,6 +543,26 @@ impl Solver {
         let steps = work.used() - used + self.counters.spent() - spent;
         self.counters.add(stage, decided.into(), steps);
         answer
+    }
+
+    /// The same within a part of the steps, which count as those of `work` too; `None` where it takes more.
+    fn tried(
+        &mut self,
+        stage: &'static str,
+        n_parts: usize,
+        work: &mut Work,
+        run: impl FnOnce(&mut Self, &mut Work) -> Result<Decision<Witness>, StepError>,
+    ) -> Result<Option<Decision<Witness>>, StepError> {
+        let own = &mut self.share_of_work(n_parts);
+        let answer = match self.staged(stage, own, run) {
+            Ok(answer) => Some(answer),
+            Err(error) if error.kind() == ErrorKind::Limit => None,
+            Err(error) => return Err(error),
+        };
+        if answer.as_ref().is_none_or(|answer| answer.decided().is_none()) {
+            work.spend(own.used() as usize)?;
+        }
+        Ok(answer)
     }
 
     /// A canvas without a completion when each hole holds any number of tokens has none with one token each:

@@ -1,4 +1,4 @@
-//! What the methods say of random canvases, against brute force: what is proven is so, and what is not proven is
+//! What the methods say of random canvases, against brute force: what is proven is so, and what is not is
 //! wrong only where the method may be.
 
 use std::collections::HashMap;
@@ -32,8 +32,8 @@ fn marginals(random: &mut Random, canvas: &Canvas, size: usize) -> LogProbs {
     LogProbs::listed(&rows, *random.choose(&[Floor::BelowListed, Floor::At(-1.5), Floor::Excluded])).unwrap()
 }
 
-/// Whether a canvas without gaps is completable: by brute force, and for prefixes, which that knows only as far
-/// as it looks, by the solver, whose own tests compare it.
+/// Whether a canvas without gaps is completable: by brute force, and for prefixes, which that knows only as
+/// far as it looks, by the solver, whose own tests compare it.
 fn is_completable(case: &Case, solver: &mut Solver, canvas: &Canvas) -> Option<bool> {
     match canvas.end() {
         End::Prefix { remaining: None } => solver.completable(canvas).unwrap().decided(),

@@ -19,7 +19,7 @@ use anygram_decoding::decode::{
 };
 use anygram_decoding::{Lookahead, Method};
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
+use anygram_left_to_right::{Constraint, ErrorKind, Language, LanguageOptions, Limits};
 use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -131,6 +131,20 @@ fn decode(
 ) -> Decoded {
     let decoded = Decoder::new(constraint, make(constraint, name)).decode(canvas, model, options);
     decoded.unwrap_or_else(|error| panic!("{name}, {canvas:?}, {options:?}: {error}"))
+}
+
+/// Whether it fills every canvas that is completable, whatever the model.
+fn is_exact(named: &Named) -> bool {
+    ["exact", "compatible", "best", "sample"].contains(&named.name)
+}
+
+/// A run; nothing where the masks of `contextual` came to a limit.
+fn unless_undecided(run: Result<Decoded, DecodeError>, question: &str) -> Option<Decoded> {
+    match run {
+        Ok(decoded) => Some(decoded),
+        Err(error) if error.kind() == ErrorKind::Undecided => None,
+        Err(error) => panic!("{question}: {error}"),
+    }
 }
 
 fn ids(decoded: &Decoded) -> Vec<u32> {
