@@ -553,7 +553,7 @@ impl Solver {
         work: &mut Work,
         run: impl FnOnce(&mut Self, &mut Work) -> Result<Decision<Witness>, StepError>,
     ) -> Result<Option<Decision<Witness>>, StepError> {
-        let own = &mut self.share_of_work(n_parts);
+        let own = &mut Work::new(work.left().min(self.steps / n_parts as u64), "canvas_steps");
         let answer = match self.staged(stage, own, run) {
             Ok(answer) => Some(answer),
             Err(error) if error.kind() == ErrorKind::Limit => None,

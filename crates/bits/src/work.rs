@@ -101,6 +101,11 @@ impl Work {
         self.used
     }
 
+    /// The steps that are left.
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
     /// Counts steps, done or about to be done.
     #[inline]
     pub fn spend(&mut self, steps: usize) -> Result<(), Stopped> {
@@ -128,9 +133,9 @@ mod tests {
     #[test]
     fn the_limit_is_met_exactly_and_again() {
         let mut work = Work::new(10, "some_steps");
-        assert_eq!(work.spend(10), Ok(()));
+        assert_eq!((work.spend(4), work.left(), work.spend(6)), (Ok(()), 6, Ok(())));
         let error = Err(Stopped::OutOfSteps { limit: 10, option: "some_steps" });
-        assert_eq!((work.spend(1), work.spend(0), work.used()), (error, error, 11));
+        assert_eq!((work.spend(1), work.spend(0), work.used(), work.left()), (error, error, 11, 0));
         assert_eq!(Work::unbounded().spend(usize::MAX), Ok(()));
     }
 
