@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
+use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
@@ -376,7 +377,10 @@ impl<'a> Search<'a> {
             }
         }
         self.leave(outcome.is_err());
-        outcome.map(|()| all)
+        match outcome {
+            Err(error) if all.is_empty() || error.kind() != ErrorKind::Limit => Err(error),
+            _ => Ok(all),
+        }
     }
 
     fn begin(&mut self) -> Result<(), StepError> {

@@ -20,7 +20,7 @@ use crate::error::{CanvasCause, CanvasError};
 use crate::forward::{Breadth, Forward};
 use crate::lexings::completions::Trie;
 use crate::loose::{Holes, Loose};
-use crate::plan::{Place, Plan};
+use crate::plan::{Place, Plan, is_tail};
 use crate::relaxed::Relaxed;
 use crate::search::{Bounds, Found, Outcome, Search};
 use crate::tables::Tables;
@@ -86,7 +86,7 @@ const MOST_FROM_BEAM: usize = 8;
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
 
-/// The part of the steps that a stage takes at most which something else can follow that may be quick: in
+/// A stage takes at most this part of the steps if another stage, which may be quicker, can follow: in
 /// grammars with many readings of a text a few hundred places of a search can take all steps.
 const PARTS_OF_A_TRY: usize = 8;
 
@@ -333,24 +333,33 @@ impl Solver {
         self.last.as_ref()
     }
 
-    /// Keeps a witness that is known to be one of a canvas, for questions about it.
+    /// Keeps a completion of a canvas for questions about it, if it is one: its text is asked about.
     #[doc(hidden)]
-    pub fn remember(&mut self, canvas: Canvas, witness: Witness) {
-        self.last = Some((canvas, witness));
+    pub fn remember(&mut self, canvas: Canvas, slots: Vec<Filling>) -> Result<(), CanvasError> {
+        let filled = slots.iter().flat_map(|filling| match filling {
+            Filling::Token(token) => std::slice::from_ref(token),
+            Filling::Tokens(tokens) => tokens,
+        });
+        let filled: Vec<Slot> = filled.map(|&token| Slot::Fixed(token)).collect();
+        let vocabulary = self.constraint().vocabulary();
+        let is_text = |filling: &Filling| match filling {
+            Filling::Token(_) => true,
+            Filling::Tokens(tokens) => !tokens.iter().any(|&token| is_tail(vocabulary, token)),
+        };
+        let is_one = is_filled(&canvas, &slots) && slots.iter().all(is_text);
+        if is_one
+            && let Decision::Yes(Witness { closing, .. }) =
+                self.completable(&Canvas::new(filled, canvas.end()))?
+        {
+            self.last = Some((canvas, Witness { slots, closing }));
+        }
+        Ok(())
     }
 
     /// The last witness, if it is one of this canvas too.
     pub(crate) fn fits(&self, canvas: &Canvas) -> Option<&Witness> {
         let (known, witness) = self.last.as_ref()?;
-        let same = |(slot, filling): (&Slot, &Filling)| match (slot, filling) {
-            (Slot::Fixed(token), Filling::Token(own)) => token == own,
-            (Slot::Hole, Filling::Token(_)) | (Slot::Gap, Filling::Tokens(_)) => true,
-            _ => false,
-        };
-        let fits = known.end() == canvas.end()
-            && witness.slots.len() == canvas.slots().len()
-            && canvas.slots().iter().zip(&witness.slots).all(same);
-        fits.then_some(witness)
+        (known.end() == canvas.end() && is_filled(canvas, &witness.slots)).then_some(witness)
     }
 
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
@@ -545,7 +554,8 @@ impl Solver {
         answer
     }
 
-    /// The same within a part of the steps, which count as those of `work` too; `None` where it takes more.
+    /// As `staged`, with at most a part of the steps; `None` if they do not suffice, or if it is not decided
+    /// how a text reads. The steps count as steps of `work`.
     fn tried(
         &mut self,
         stage: &'static str,
@@ -556,11 +566,13 @@ impl Solver {
         let own = &mut Work::new(work.left().min(self.steps / n_parts as u64), "canvas_steps");
         let answer = match self.staged(stage, own, run) {
             Ok(answer) => Some(answer),
-            Err(error) if error.kind() == ErrorKind::Limit => None,
+            Err(error) if matches!(error.kind(), ErrorKind::Limit | ErrorKind::Undecided) => None,
             Err(error) => return Err(error),
         };
+        let spent = work.spend(own.used() as usize);
+        // An answer is one also where its steps were the last.
         if answer.as_ref().is_none_or(|answer| answer.decided().is_none()) {
-            work.spend(own.used() as usize)?;
+            spent?;
         }
         Ok(answer)
     }
@@ -918,6 +930,16 @@ impl Solver {
         }
         Ok(self.tables.stepper.is_sentence(&readings))
     }
+}
+
+/// Whether each slot has what it can hold.
+fn is_filled(canvas: &Canvas, slots: &[Filling]) -> bool {
+    let same = |(slot, filling): (&Slot, &Filling)| match (slot, filling) {
+        (Slot::Fixed(token), Filling::Token(own)) => token == own,
+        (Slot::Hole, Filling::Token(_)) | (Slot::Gap, Filling::Tokens(_)) => true,
+        _ => false,
+    };
+    slots.len() == canvas.slots().len() && canvas.slots().iter().zip(slots).all(same)
 }
 
 /// A completion as it was found, slot by slot.

@@ -7,7 +7,8 @@
 //! | [`intersection`] | IG-CD and EPIC: gaps for holes, and a search over the implicit intersection grammar |
 //! | [`lookahead`] | LAVE's verification |
 //!
-//! Of canvases and their exact answers this crate sees what users of [`anygram_any_order`] see.
+//! Of canvases and their exact answers this crate sees what users of [`anygram_any_order`] see, and a few
+//! functions that are hidden in its documentation.
 
 pub mod decode;
 pub mod intersection;

@@ -5,11 +5,15 @@
 //! (default 25). A yes is checked by what shows it: the oracle reads the witness. A no is checked by all
 //! assignments that brute force can try.
 
+use std::sync::Arc;
+
 use anygram_any_order::{Admissible, AdmissibleRows, By, Canvas, Decision, End, Slot, Solver};
+use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::tokens::get_bit;
-use anygram_left_to_right::{Engine, Limits};
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
+use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::random::Random;
-use anygram_vocab::TokenId;
+use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 
 use crate::drawn::{Case, MODES, MOST, are_few, seeds, shows};
 
@@ -305,4 +309,25 @@ fn the_search_alone_is_right() {
 #[test]
 fn what_is_done_last_is_right() {
     for_each_canvas(check, By::Last, &[Engine::Earley]);
+}
+
+/// A text of this grammar has so many readings that a few hundred places of a search take millions of steps.
+/// The parse of terminals takes thousands, and has its turn.
+#[test]
+fn a_short_search_leaves_steps_for_others() {
+    let random = RandomCase::in_mode(147, LexerMode::Scannerless);
+    let options = LanguageOptions {
+        lexer: Some(random.mode),
+        ties: random.ties,
+        limits: Limits { canvas_steps: 2_500_000, ..Limits::default() },
+        ..LanguageOptions::default()
+    };
+    let language = Arc::new(Language::new(random.grammar.clone(), &options).unwrap());
+    let tokens: Vec<Vec<u8>> = random.vocab.iter().map(|token| token.clone().unwrap_or_default()).collect();
+    let special = SpecialIds { eos: vec![EOS], ..SpecialIds::default() };
+    let vocabulary = Vocabulary::from_tokens(tokens, special).unwrap();
+    let mut solver = Solver::new(&Constraint::new(language, vocabulary).unwrap()).unwrap();
+    let mut slots = [7, 4, 4].map(|token| Slot::Fixed(TokenId(token))).to_vec();
+    slots.resize(9, Slot::Hole);
+    assert!(solver.completable(&Canvas::new(slots, End::Sentence)).unwrap().is_yes());
 }

@@ -1,7 +1,7 @@
 //! Ours: what is kept leaves the canvas completable, exactly.
 
 use anygram_any_order::{
-    AdmissibleRows, Canvas, Decision, Filling, SampleOptions, Slot, Solver, Tail, Weigher, Witness,
+    AdmissibleRows, Canvas, Decision, Filling, SampleOptions, Slot, Solver, Tail, Weigher,
 };
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::tokens::set_bit;
@@ -355,7 +355,9 @@ impl Strategy for Exact {
         let room: Vec<usize> = witness.slots.iter().filter_map(in_gap).collect();
         if room.iter().sum::<usize>() > most {
             // What was known of the canvas as it is stays known.
-            known.into_iter().for_each(|(canvas, witness)| self.solver.remember(canvas, witness));
+            if let Some((canvas, witness)) = known {
+                self.solver.remember(canvas, witness.slots)?;
+            }
             return Ok(None);
         }
         // With holes in place of the tokens in gaps it is known to be completable as well, however long that
@@ -373,8 +375,7 @@ impl Strategy for Exact {
                 }
             }
         }
-        let witness = Witness { slots: fillings, closing: witness.closing };
-        self.solver.remember(Canvas::new(slots, canvas.end()), witness);
+        self.solver.remember(Canvas::new(slots, canvas.end()), fillings)?;
         Ok(Some(room))
     }
 
