@@ -61,6 +61,7 @@ pub use counters::{Counters, StageCount};
 pub use decision::{Decision, Undecided};
 pub use error::CanvasError;
 pub use log_probs::{Floor, LogProbs};
+#[doc(hidden)]
 pub use plan::is_tail;
 pub use rows::{AdmissibleRow, AdmissibleRows};
 pub use solver::{By, Filling, Solver, Witness, batch_canvases};

@@ -31,6 +31,7 @@ pub struct LogProbs {
 }
 
 /// The log-probabilities of one hole. A clone shares them.
+#[doc(hidden)]
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     weights: Weights,

@@ -61,7 +61,7 @@ impl Solver {
             if std::mem::replace(&mut n_open, n_holes) == n_holes {
                 continue;
             }
-            let mut own = self.share_of_work(PARTS_OF_NEAR);
+            let mut own = self.part_of(work, PARTS_OF_NEAR);
             let answer = self.decide_near(&near, plan, &mut own);
             work.spend(own.used() as usize)?;
             if let Ok(Decision::Yes(witness)) = answer {

@@ -300,6 +300,11 @@ impl Solver {
         Work::new(self.steps / n_parts.max(1) as u64, "canvas_steps")
     }
 
+    /// The same, or what is left of a work if that is less.
+    pub(crate) fn part_of(&self, work: &Work, n_parts: usize) -> Work {
+        Work::new(work.left().min(self.steps / n_parts.max(1) as u64), "canvas_steps")
+    }
+
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasError> {
         if self.tables.is_full() {
@@ -409,7 +414,8 @@ impl Solver {
     /// Tries in this order: what is near the last completion, a search behind the slot that changed, a short
     /// search, terminals with gaps for long runs of holes, a search from a beam, terminals with gaps for all
     /// holes, with gaps for long runs again if that took too many steps, with few tokens in every hole, a
-    /// search to the end. Canvases with gaps have another short search first, and no beam.
+    /// search to the end. Canvases with gaps have another short search first, and no beam. What may
+    /// take long without an answer has a part of the steps ([`Self::tried`]).
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -468,12 +474,14 @@ impl Solver {
             answer = tried.unwrap_or(answer);
         }
         if has_gaps && self.tables.is_growing() && answer.decided().is_none() {
-            answer = self.staged("completable: greedy, gaps", work, |this, work| {
-                match this.tables.greedy(plan, work)? {
+            let stage = "completable: greedy, gaps";
+            let tried = self.tried(stage, PARTS_OF_A_TRY, work, |this, own| {
+                match this.tables.greedy(plan, own)? {
                     Some(found) => this.confirmed(canvas, &found),
                     None => Ok(Decision::Unknown(Undecided::Between)),
                 }
             })?;
+            answer = tried.unwrap_or(answer);
         }
         let change = self.change(plan);
         if let Some(change) = change
@@ -563,7 +571,7 @@ impl Solver {
         work: &mut Work,
         run: impl FnOnce(&mut Self, &mut Work) -> Result<Decision<Witness>, StepError>,
     ) -> Result<Option<Decision<Witness>>, StepError> {
-        let own = &mut Work::new(work.left().min(self.steps / n_parts as u64), "canvas_steps");
+        let own = &mut self.part_of(work, n_parts);
         let answer = match self.staged(stage, own, run) {
             Ok(answer) => Some(answer),
             Err(error) if matches!(error.kind(), ErrorKind::Limit | ErrorKind::Undecided) => None,

@@ -4,6 +4,14 @@
 //! pieces that can be in progress when it ends, by which equal gaps are equal. A terminal that straddles gaps
 //! needs no care: what is in progress at the end of a fragment goes on in the gap, as anything that bytes can
 //! make of it, and what is in progress at the end of the gap goes on in the next fragment.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`completions`] | a canvas as fragments, holes and gaps |
+//! | `lexemes` | pieces in progress |
+//! | [`tables`] | what fragments, holes and gaps do to sets of pieces, kept from canvas to canvas |
+//! | [`parse`] | the grammar parsed over the automaton |
+//! | [`spell`] | a text of the terminals on a way through it |
 
 use std::sync::Arc;
 
@@ -37,7 +45,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    pub(crate) fn item(self) -> usize {
+    pub fn item(self) -> usize {
         match self {
             Self::Inside(item, _) | Self::Open(item, _) | Self::Before(item, _) | Self::Within(item, _) => {
                 item as usize
@@ -167,7 +175,8 @@ pub struct NodeEdges {
 }
 
 impl<'a> Lexings<'a> {
-    /// No states yet.
+    /// No states yet. Tables and completions are of this constraint; with those of another one the states
+    /// mean nothing.
     pub fn new(tables: &'a mut Tables, constraint: &'a Constraint, completions: &'a Completions) -> Self {
         let id = |item: &Item| match item {
             Item::Fragment(text) => tables.fragment(text),

@@ -30,11 +30,11 @@ pub(crate) type SetId = u32;
 /// What a gap makes of a set of pieces.
 pub(crate) struct Reach {
     /// All elements that can be in progress, the given ones among them.
-    pub(crate) all: SetId,
+    pub all: SetId,
     /// Those of them at which a token ends.
-    pub(crate) out: SetId,
+    pub out: SetId,
     /// Whether no piece need be in progress then.
-    pub(crate) has_boundary: bool,
+    pub has_boundary: bool,
     /// Terminals that are read within the gap, with the element after them.
     edges: Vec<(TerminalId, Element)>,
     filler: Filler,
@@ -53,8 +53,8 @@ pub(crate) enum Target {
 /// What a fragment makes of a set of pieces: terminals, and what is in progress at its end.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    pub(crate) edges: Vec<(TerminalId, Target)>,
-    pub(crate) ends: SetId,
+    pub edges: Vec<(TerminalId, Target)>,
+    pub ends: SetId,
 }
 
 /// What is known of one fragment.
@@ -79,11 +79,11 @@ pub(crate) enum Filler {
 #[derive(Default)]
 pub(crate) struct Hole {
     /// Terminals that are read within tokens, and what is left then.
-    pub(crate) inside: Vec<(TerminalId, SetId)>,
+    pub inside: Vec<(TerminalId, SetId)>,
     /// Terminals that end with a token, and the boundary.
-    pub(crate) ends: Vec<(TerminalId, Lexeme)>,
+    pub ends: Vec<(TerminalId, Lexeme)>,
     /// What is in progress behind a token.
-    pub(crate) out: SetId,
+    pub out: SetId,
 }
 
 /// Within a gap: how it is filled, a node of the trie and a boundary, a terminal, and to what it shall lead.
@@ -91,8 +91,8 @@ type WayKey = (Filler, u32, Lexeme, TerminalId);
 
 /// What is known of lexing, kept over calls.
 pub struct Tables {
-    pub(crate) lexing: Arc<Lexing>,
-    pub(crate) lexemes: Lexemes,
+    pub(super) lexing: Arc<Lexing>,
+    pub(super) lexemes: Lexemes,
     sets: Vec<Box<[Element]>>,
     set_ids: FxHashMap<Box<[Element]>, SetId>,
     reaches: FxHashMap<(Filler, SetId), u32>,
@@ -105,16 +105,16 @@ pub struct Tables {
     n_entries: usize,
     /// For each class of bytes one that is a token of its own; `None` if some class has none, and gaps go
     /// over the trie.
-    pub(crate) single: Option<Vec<(u8, TokenId)>>,
+    pub(super) single: Option<Vec<(u8, TokenId)>>,
     /// A byte of each class.
-    pub(crate) samples: Vec<u8>,
+    pub(super) samples: Vec<u8>,
     /// Bytes of the shortest text of each terminal, and a short text that is ignored, once they are needed.
     shortest: Option<Box<[u32]>>,
     separator: Option<Option<Box<[u8]>>>,
     /// How terminals are spelled within a gap.
-    pub(crate) ways: FxHashMap<WayKey, Arc<[Way]>>,
+    pub(super) ways: FxHashMap<WayKey, Arc<[Way]>>,
     /// How pieces pass through holes, or gaps (`None`), without a terminal.
-    pub(crate) passes: FxHashMap<(Option<Trie>, Lexeme), Arc<[Pass]>>,
+    pub(super) passes: FxHashMap<(Option<Trie>, Lexeme), Arc<[Pass]>>,
     holes: FxHashMap<(Trie, SetId), Arc<Hole>>,
     /// Some tokens of each kind; `None` if they are never asked for.
     few: Option<Arc<Rest>>,

@@ -1,7 +1,7 @@
 //! Random grammars, canvases and weights: the best completion against the exhaustive maximum, samples against
 //! the exact distribution, by chi-square. In every lexer mode; most of the grammars are ambiguous.
 //!
-//! `ANYGRAM_SEED=17` replays one seed; `ANYGRAM_SEEDS=500` sets how many are drawn (default 40).
+//! `ANYGRAM_SEED=17` replays one seed; `ANYGRAM_SEEDS=500` sets how many are drawn (default 25).
 
 use std::collections::HashMap;
 use std::sync::Arc;

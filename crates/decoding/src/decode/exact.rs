@@ -101,7 +101,7 @@ impl Exact {
     }
 
     /// Makes the complete sets of admissible tokens after so many refusals in a step; at 0 at once. What is
-    /// kept is the same.
+    /// kept is the same, as long as no limit leaves a token undecided.
     pub fn complete_after(mut self, refusals: usize) -> Self {
         self.refusals = refusals;
         self

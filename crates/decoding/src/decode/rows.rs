@@ -122,13 +122,7 @@ impl Rows {
             Ok(Row::new(slot, Values::Dense(log_probs)))
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
-        Ok(Self {
-            rows: rows.collect::<Result<_, CanvasError>>()?,
-            focus: None,
-            is_by_confidence: false,
-            measures_entropy: false,
-            ours: Vec::new(),
-        })
+        Ok(Self::plain(rows.collect::<Result<_, CanvasError>>()?))
     }
 
     /// From rows for each slot; those that list some tokens have log-probabilities among all.
@@ -160,13 +154,12 @@ impl Rows {
             Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
         };
         let rows = slots.iter().zip(log_probs.rows()).enumerate().map(row);
-        Ok(Self {
-            rows: rows.collect::<Result<_, CanvasError>>()?,
-            focus: None,
-            is_by_confidence: false,
-            measures_entropy: false,
-            ours: Vec::new(),
-        })
+        Ok(Self::plain(rows.collect::<Result<_, CanvasError>>()?))
+    }
+
+    /// Rows as a model gave them: nothing is measured, and nothing was put.
+    fn plain(rows: Vec<Row>) -> Self {
+        Self { rows, focus: None, is_by_confidence: false, measures_entropy: false, ours: Vec::new() }
     }
 
     pub(crate) fn by_confidence(&mut self, is_by_confidence: bool) {

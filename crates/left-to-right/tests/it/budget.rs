@@ -1,7 +1,7 @@
 //! Masks within a budget, minimum costs and forced text: random grammars in every lexer mode and engine
 //! against brute force.
 //!
-//! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 40).
+//! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 30).
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Terminals given by automata that grow: on random grammars they are read as the patterns that they stand
 //! for. And grammars that promise to be delimited, whether they are or not.
 //!
-//! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 40).
+//! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 30).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -40,7 +40,7 @@ fn a_session_is_the_loop() {
             let table = || Table::new(size, open, 4.0, seed);
             let mut decoder = Decoder::new(&constraint, named.make(&constraint).unwrap());
             let whole = decoder.decode(&canvas, &mut table(), &options);
-            let Some(whole) = unless_undecided(whole, &question) else { continue };
+            let Some(whole) = unless_undecided(&constraint, whole, &question) else { continue };
             for (prepares, lists) in [(false, false), (true, false), (true, true)] {
                 let mut decoder = Decoder::new(&constraint, named.make(&constraint).unwrap());
                 let mut model = table();

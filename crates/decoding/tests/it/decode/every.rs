@@ -33,7 +33,7 @@ fn every_strategy_with_any_options() {
                 let is_exact = is_exact(named);
                 let run = |decoder: &mut Decoder| {
                     let run = decoder.decode(&canvas, &mut Table::new(size, open, sharpness, seed), &options);
-                    unless_undecided(run, &question)
+                    unless_undecided(&constraint, run, &question)
                 };
                 let Some(decoded) = run(decoder) else {
                     assert!(!is_exact, "{question}");
@@ -121,7 +121,7 @@ fn check_proofs(case: impl Fn(u64) -> Option<(RandomCase, Constraint, usize)>) -
                 let mut decoder = Decoder::new(&constraint, named.make(&constraint).unwrap());
                 let question = format!("seed {seed}, {}, {canvas:?}\n{case}", named.name);
                 let decoded = decoder.decode(&canvas, &mut model, &options);
-                let Some(decoded) = unless_undecided(decoded, &question) else { continue };
+                let Some(decoded) = unless_undecided(&constraint, decoded, &question) else { continue };
                 let mut replayed = canvas.clone();
                 for event in decoded.trace.events() {
                     match event {
