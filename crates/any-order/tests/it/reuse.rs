@@ -53,6 +53,40 @@ fn a_slot_set_cleared_or_changed_is_another_canvas() {
     }
 }
 
+/// What a solver is told is a completion counts only if it is one.
+#[test]
+fn what_is_no_completion_is_not_remembered() {
+    let grammar = lark::parse("start: \"a\" \"b\" \"a\"*", &LarkOptions::default()).unwrap();
+    let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+    let options = LoadOptions { eos: vec![2], ..LoadOptions::default() };
+    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", null]"#, &options).unwrap();
+    let constraint = Constraint::new(language, vocabulary).unwrap();
+    let [a, b, eos] = [0, 1, 2].map(TokenId);
+    let one = |token| Filling::Token(token);
+    let holes = Canvas::new(vec![Slot::Hole; 2], End::Sentence);
+    let gap = Canvas::new(vec![Slot::Fixed(a), Slot::Gap], End::Sentence);
+    let told = [
+        (&holes, vec![one(a), one(b)], true),
+        (&holes, vec![one(a), one(a)], false),
+        // Of another shape.
+        (&holes, vec![one(a), one(b), one(a)], false),
+        (&holes, vec![one(a), Filling::Tokens(vec![b])], false),
+        (&gap, vec![one(a), Filling::Tokens(vec![b, a])], true),
+        (&gap, vec![one(b), Filling::Tokens(vec![b])], false),
+        // An EOS does not stand in a gap.
+        (&gap, vec![one(a), Filling::Tokens(vec![b, eos])], false),
+    ];
+    for (canvas, slots, is_one) in told {
+        let mut solver = Solver::new(&constraint).unwrap();
+        solver.remember(canvas.clone(), slots.clone()).unwrap();
+        let known = solver.known().filter(|(known, _)| known == canvas).map(|(_, witness)| &witness.slots);
+        assert_eq!(known, is_one.then_some(&slots), "{slots:?}");
+    }
+    let mut solver = Solver::new(&constraint).unwrap();
+    let unknown = vec![one(a), one(TokenId(7))];
+    assert!(solver.remember(holes, unknown).is_err());
+}
+
 #[test]
 fn eos_pad_and_what_is_no_text_are_told_apart() {
     let grammar = lark::parse("start: \"a\" | \"a\" \"b\"", &LarkOptions::default()).unwrap();
