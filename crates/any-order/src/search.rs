@@ -283,11 +283,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether lexing alone says that there is no completion.
-    pub fn is_hopeless(&self) -> bool {
-        self.right.is_hopeless
-    }
-
     /// Takes only completions that are confirmed. Where some were not, that it finds no other is
     /// [`Outcome::OutOfSteps`].
     pub fn confirming(mut self, confirm: Option<Confirm<'a>>) -> Self {

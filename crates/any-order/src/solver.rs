@@ -411,7 +411,7 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: what is near the last completion, a search behind the slot that changed, a short
+    /// Tries in this order: whether lexing alone refuses it, what is near the last completion, a search behind the slot that changed, a short
     /// search, terminals with gaps for long runs of holes, a search from a beam, terminals with gaps for all
     /// holes, with gaps for long runs again if that took too many steps, with few tokens in every hole, a
     /// search to the end. Canvases with gaps have another short search first, and no beam. What may
@@ -462,7 +462,12 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let has_gaps = plan.has_gaps();
-        let mut answer = self.staged("completable: near the last completion", work, |this, work| {
+        let mut answer =
+            self.staged("completable: lexing alone", work, |this, _| Ok(this.lexing_refuses(plan)))?;
+        if answer.is_no() {
+            return Ok(answer);
+        }
+        answer = self.staged("completable: near the last completion", work, |this, work| {
             this.near_last(canvas, plan, work)
         })?;
         if has_gaps && answer.decided().is_none() {
@@ -500,6 +505,15 @@ impl Solver {
             answer = tried.unwrap_or(answer);
         }
         Ok(answer)
+    }
+
+    /// A *no* where no text can be lexed, whatever the grammar. Cost: a look-up a slot.
+    fn lexing_refuses(&mut self, plan: &Plan) -> Decision<Witness> {
+        let right = match plan.has_gaps() {
+            true => self.tables.right(&plan.with_few_in_gaps(FEW_IN_GAPS).0),
+            false => self.tables.right(plan),
+        };
+        if right.is_hopeless { Decision::No } else { Decision::Unknown(Undecided::Between) }
     }
 
     /// What takes long: terminals with other gaps for holes than at first, or none, and a search to the end.
@@ -745,11 +759,7 @@ impl Solver {
         let visits = if self.tables.is_growing() { FIRST_VISITS / 10 } else { FIRST_VISITS };
         let bounds = Bounds { visits, ..Bounds::default() };
         let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
-        let search = search.keeping_from(kept_from);
-        if search.is_hopeless() {
-            return Ok(Decision::No);
-        }
-        match search.run()? {
+        match search.keeping_from(kept_from).run()? {
             Outcome::Found(found) => self.confirmed(canvas, &found.in_slots(&belongs)),
             Outcome::None if !plan.has_gaps() => Ok(Decision::No),
             Outcome::None | Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
