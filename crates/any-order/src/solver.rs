@@ -411,11 +411,12 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: whether lexing alone refuses it, what is near the last completion, a search behind the slot that changed, a short
-    /// search, terminals with gaps for long runs of holes, a search from a beam, terminals with gaps for all
-    /// holes, with gaps for long runs again if that took too many steps, with few tokens in every hole, a
-    /// search to the end. Canvases with gaps have another short search first, and no beam. What may
-    /// take long without an answer has a part of the steps ([`Self::tried`]).
+    /// Tries in this order: whether lexing alone refuses it, what is near the last completion, a search
+    /// behind the slot that changed, a short search, terminals with gaps for long runs of holes, a search
+    /// from a beam, terminals with gaps for all holes, with gaps for long runs again if that took too many
+    /// steps, with few tokens in every hole, a search to the end. Canvases with gaps have another short
+    /// search first, and no beam. What may take long without an answer has a part of the steps
+    /// ([`Self::tried`]).
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
