@@ -33,6 +33,7 @@ use std::sync::Arc;
 mod carried;
 pub mod contexts;
 mod grown;
+mod origins;
 mod rests;
 
 use anygram_bits::{BitSet, Pages, PartedMap, PartedTable, SliceId, Slices, index_type};
@@ -45,6 +46,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use self::carried::Shape;
 pub use self::carried::View;
 use self::grown::{Grown, Start};
+use self::origins::Compared;
 use self::rests::Rests;
 use crate::{
     Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
@@ -143,8 +145,10 @@ pub struct Earley {
     begins: Vec<Vec<RestId>>,
     /// The nonterminals that can stand last in what they end with.
     tail_recursive: BitSet,
-    /// See [`Earley::outermost`].
-    outermost: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
+    /// See [`Earley::begin_of`].
+    begins_in: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
+    /// The states that are being compared, see [`Earley::begin_of`].
+    compared: Option<Compared>,
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Pages<State>,
@@ -224,7 +228,8 @@ impl Earley {
         let mut this = Self {
             tail_recursive: tail_recursive(&cfg),
             predicts: vec![None; cfg.n_nonterminals],
-            outermost: PartedMap::default(),
+            begins_in: PartedMap::default(),
+            compared: None,
             cfg,
             rests,
             root,
@@ -425,6 +430,9 @@ impl Earley {
             if self.n_items + seen.len() > self.limits.items {
                 return Err(RecognizerError::TooManyItems { limit: self.limits.items });
             }
+            if !self.goes_on(1) {
+                break;
+            }
             let (rest, origin) = item;
             match self.first(rest) {
                 Some(symbol) => {
@@ -446,8 +454,12 @@ impl Earley {
                         continue;
                     }
                     let key = (origin, lhs);
-                    if let Some(&known) = self.completed.get(&key) {
+                    let known = self.completed.get(&key).filter(|_| !self.is_compared(origin));
+                    if let Some(&known) = known {
                         let known = self.all_completed[known as usize];
+                        if !self.goes_on(known.items.len()) {
+                            break;
+                        }
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
                         let items = self.items.get(known.items);
@@ -458,88 +470,12 @@ impl Earley {
                     looked_into.add(Some(&[origin]));
                     let from = agenda.len();
                     self.all_waiting(origin, Symbol::Nonterminal(lhs), &mut agenda)?;
-                    self.move_out(origin, &mut agenda[from..], &mut looked_into)?;
+                    self.move_begins(origin, &mut agenda[from..], &mut looked_into)?;
                 }
             }
         }
         closure.reach = looked_into.finish();
         Ok(closure)
-    }
-
-    /// Moves items that begin in `from` out to where completing their left side comes to the same.
-    fn move_out(
-        &mut self,
-        from: StateId,
-        items: &mut [Item],
-        looked_into: &mut LookedInto,
-    ) -> Result<(), RecognizerError> {
-        for (rest, origin) in items {
-            let lhs = self.rests[rest.index()].lhs;
-            if *origin == from
-                && lhs.index() < self.cfg.n_nonterminals
-                && self.tail_recursive.contains(lhs.index())
-            {
-                let (outermost, reach) = self.outermost(from, lhs)?;
-                *origin = outermost;
-                looked_into.add(self.reach(reach));
-            }
-        }
-        Ok(())
-    }
-
-    /// The outermost state in which completing a nonterminal comes to the same as in `origin`, and what was
-    /// looked into to find it.
-    ///
-    /// If all that waits for it in a state is the end of a rule, then completing it completes that rule's
-    /// left side where that began; once this is the nonterminal again, nothing of the states between can
-    /// matter any more. So the depth of right recursion leaves no trace in states: it is to them what calls
-    /// in tail position are to a stack of calls. (Leo, 1991, takes the same steps when an item is completed.)
-    fn outermost(
-        &mut self,
-        origin: StateId,
-        nonterminal: NonterminalId,
-    ) -> Result<(StateId, ReachId), RecognizerError> {
-        if let Some(&known) = self.outermost.get(&(origin, nonterminal)) {
-            return Ok(known);
-        }
-        let mut outermost = origin;
-        let mut looked_into = LookedInto::default();
-        let (mut state, mut symbol) = (origin, nonterminal);
-        // A cycle of rules of one symbol never comes out.
-        for _ in 0..=self.cfg.n_nonterminals {
-            looked_into.add(Some(&[state]));
-            let Some((rest, from)) = self.only_waiting(state, Symbol::Nonterminal(symbol))? else { break };
-            let Rest { lhs, first, .. } = self.rests[rest.index()];
-            let goes_on = first.is_some() || rest.index() >= self.grown.from;
-            if goes_on || lhs.index() == self.cfg.n_nonterminals {
-                break;
-            }
-            (state, symbol) = (from, lhs);
-            if symbol == nonterminal {
-                // What is begun there was moved out already.
-                outermost = state;
-                break;
-            }
-        }
-        let found = (outermost, self.keep_reach(looked_into.finish()));
-        self.outermost.insert_unique((origin, nonterminal), found);
-        Ok(found)
-    }
-
-    /// The item that waits for a symbol, stepped over it, if there is exactly one.
-    fn only_waiting(&mut self, state: StateId, symbol: Symbol) -> Result<Option<Item>, RecognizerError> {
-        let mut waiting = self.waiting(state, symbol);
-        let (first, second) = (waiting.next(), waiting.next());
-        drop(waiting);
-        if second.is_some() || self.grown.is_empty() {
-            return Ok(first.filter(|_| second.is_none()));
-        }
-        let growing = self.growing(state, symbol);
-        match (first, &growing[..]) {
-            (first, []) => Ok(first),
-            (None, &[(at, number, origin)]) => Ok(Some((self.grow(at, number)?, origin))),
-            _ => Ok(None),
-        }
     }
 
     /// What follows from completing `lhs`, begun in `origin`; computed once.
@@ -548,7 +484,7 @@ impl Earley {
             let mut seeds = Vec::new();
             self.all_waiting(origin, Symbol::Nonterminal(lhs), &mut seeds)?;
             let mut looked_into = LookedInto::default();
-            self.move_out(origin, &mut seeds, &mut looked_into)?;
+            self.move_begins(origin, &mut seeds, &mut looked_into)?;
             let mut closure = self.close(seeds)?;
             if self.shares_origins {
                 self.sort(&mut closure.items)?;
@@ -720,7 +656,7 @@ impl Earley {
             (None, Some(Box::default()))
         } else {
             let mut looked_into = LookedInto::default();
-            self.move_out(from, &mut seeds, &mut looked_into)?;
+            self.move_begins(from, &mut seeds, &mut looked_into)?;
             let closure = self.close_kept(seeds)?;
             looked_into.add(closure.reach.as_deref().filter(|_| !self.shares_origins));
             (Some(self.intern(closure)?), looked_into.finish())
@@ -1050,7 +986,7 @@ impl Recognizer for Earley {
             + self.completed.len() * 80
             + self.reaches.len() * 28
             + self.shapes.len() * 128
-            + (self.outermost.len() + self.limited.len()) * 48
+            + (self.begins_in.len() + self.limited.len()) * 48
     }
 }
 
