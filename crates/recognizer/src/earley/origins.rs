@@ -97,9 +97,13 @@ impl Earley {
         let mut begin = from;
         loop {
             let outermost = self.outermost(begin, nonterminal, &mut looked_into)?;
-            let mut next = self.only_before(outermost, nonterminal)?;
+            if outermost != begin {
+                begin = outermost;
+                break;
+            }
+            let mut next = self.only_before(begin, nonterminal)?;
             // Comparisons within comparisons could be as deep as texts are nested.
-            if outermost == begin && self.compared.is_none() {
+            if self.compared.is_none() {
                 next = self.around(next, nonterminal, &mut looked_into)?;
             }
             if next == begin {
@@ -210,10 +214,10 @@ impl Earley {
         }
         let ends = |&&(rest, _): &&Item| self.first(rest).is_some() && self.is_end(rest);
         let mut origins = kernel.iter().filter(ends).map(|&(_, origin)| origin);
-        let Some(around) = origins.next().filter(|&first| first != from && origins.all(|at| at == first))
-        else {
+        let Some(around) = origins.next() else { return Ok(from) };
+        if around == from || self.anywhere == Some(around) || origins.any(|origin| origin != around) {
             return Ok(from);
-        };
+        }
         self.compared = Some(Compared { states: [from, around], left: MOST_COMPARED });
         let is_same = self.is_same(from, around, nonterminal);
         self.compared = None;

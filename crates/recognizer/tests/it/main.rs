@@ -2,5 +2,6 @@
 
 mod automata;
 mod contexts;
+mod origins;
 mod sharing;
 mod valiant;

@@ -9,11 +9,11 @@ use anygram_recognizer::reference::Reference;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_testkit::random::Random;
 
-const N_TERMINALS: usize = 4;
+pub const N_TERMINALS: usize = 4;
 const N_NONTERMINALS: usize = 4;
 
 /// A random grammar, empty and recursive rules among its own; `None` if no text is in its language.
-fn random_cfg(random: &mut Random) -> Option<Cfg> {
+pub fn random_cfg(random: &mut Random) -> Option<Cfg> {
     let symbol = |random: &mut Random| match random.below(2) {
         0 => Symbol::Terminal(TerminalId::new(random.below(N_TERMINALS))),
         _ => Symbol::Nonterminal(NonterminalId::new(random.below(N_NONTERMINALS))),
@@ -34,7 +34,7 @@ fn random_cfg(random: &mut Random) -> Option<Cfg> {
     cfg.trim(&BitSet::new(N_TERMINALS)).ok()
 }
 
-fn seen(engine: &dyn Recognizer, state: StateId) -> (BitSet, bool, u32) {
+pub fn seen(engine: &dyn Recognizer, state: StateId) -> (BitSet, bool, u32) {
     (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state))
 }
 

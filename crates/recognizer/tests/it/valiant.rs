@@ -19,7 +19,7 @@ use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
 
 /// A grammar by its rules: nonterminals are upper case, `S` the start, everything else is a terminal.
-fn cfg(rules: &[(&str, &str)]) -> Cfg {
+pub fn cfg(rules: &[(&str, &str)]) -> Cfg {
     let nonterminals: Vec<char> = rules.iter().flat_map(|(lhs, _)| lhs.chars()).collect();
     let nonterminals: Vec<char> = BTreeSet::from_iter(nonterminals).into_iter().collect();
     let terminals: BTreeSet<char> =
