@@ -147,6 +147,9 @@ pub struct Earley {
     tail_recursive: BitSet,
     /// See [`Earley::begin_of`].
     begins_in: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
+    /// Of a state and nonterminals that begin there, another state in which completing them comes to the same,
+    /// and what was looked into to see it.
+    same: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
     /// The states that are being compared, see [`Earley::begin_of`].
     compared: Option<Compared>,
     predictions: Vec<Prediction>,
@@ -229,6 +232,7 @@ impl Earley {
             tail_recursive: tail_recursive(&cfg),
             predicts: vec![None; cfg.n_nonterminals],
             begins_in: PartedMap::default(),
+            same: PartedMap::default(),
             compared: None,
             cfg,
             rests,
@@ -986,7 +990,7 @@ impl Recognizer for Earley {
             + self.completed.len() * 80
             + self.reaches.len() * 28
             + self.shapes.len() * 128
-            + (self.begins_in.len() + self.limited.len()) * 48
+            + (self.begins_in.len() + self.same.len() + self.limited.len()) * 48
     }
 }
 

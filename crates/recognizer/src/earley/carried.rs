@@ -113,7 +113,7 @@ impl Earley {
     /// Leaves only what [`Earley::adopt`] takes from it.
     pub fn retire(&mut self) {
         (self.ids, self.steps, self.completed) = Default::default();
-        (self.begins_in, self.merges, self.views) = Default::default();
+        (self.begins_in, self.same, self.merges, self.views) = Default::default();
         (self.reaches, self.lists, self.all_completed) = Default::default();
     }
 

@@ -208,6 +208,10 @@ impl Earley {
         nonterminal: NonterminalId,
         looked_into: &mut LookedInto,
     ) -> Result<StateId, RecognizerError> {
+        if let Some(&(around, reach)) = self.same.get(&(from, nonterminal)) {
+            looked_into.add(self.reach(reach));
+            return Ok(around);
+        }
         let kernel = self.kernel(from).0;
         if kernel.len() > MOST_LEFT {
             return Ok(from);
@@ -221,8 +225,14 @@ impl Earley {
         self.compared = Some(Compared { states: [from, around], left: MOST_COMPARED });
         let is_same = self.is_same(from, around, nonterminal);
         self.compared = None;
-        let Some(reach) = is_same? else { return Ok(from) };
+        let Some((asked, reach)) = is_same? else { return Ok(from) };
         looked_into.add(reach.0.as_deref());
+        let reach = self.keep_reach(reach.finish());
+        for lhs in asked {
+            if !self.same.contains_key(&(from, lhs)) {
+                self.same.insert_unique((from, lhs), (around, reach));
+            }
+        }
         Ok(around)
     }
 
@@ -235,14 +245,14 @@ impl Earley {
         self.symbols(rest).skip(1).all(is_nullable)
     }
 
-    /// What was looked into to see that completing a nonterminal in one state comes to the same as in
-    /// another; `None` if it does not.
+    /// The nonterminals, among them this one, of which completing them in one state comes to the same as in
+    /// another, and what was looked into to see it; `None` if it does not.
     fn is_same(
         &mut self,
         one: StateId,
         other: StateId,
         nonterminal: NonterminalId,
-    ) -> Result<Option<LookedInto>, RecognizerError> {
+    ) -> Result<Option<(Vec<NonterminalId>, LookedInto)>, RecognizerError> {
         let mut looked_into = LookedInto::default();
         looked_into.add(Some(&[one, other]));
         let mut asked = vec![nonterminal];
@@ -273,7 +283,7 @@ impl Earley {
                 return Ok(None);
             }
         }
-        Ok(Some(looked_into))
+        Ok(Some((asked, looked_into)))
     }
 
     /// The items that follow from completing a nonterminal in a state, sorted, and whether the text is then a
