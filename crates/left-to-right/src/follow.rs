@@ -221,7 +221,10 @@ impl<'a> Followed<'a> {
         while let Some(frame) = frames.last_mut() {
             if let Some(inner) = self.go_on(trie, frame)? {
                 frames.push(inner);
-            } else if let Some(frame) = frames.pop() {
+                continue;
+            }
+            self.ask(frame.config.state, &frame.walk, &mut frame.found)?;
+            if let Some(frame) = frames.pop() {
                 self.finish(frame, frames.last_mut());
             }
         }
@@ -277,7 +280,8 @@ impl<'a> Followed<'a> {
         let left = rest.map_or((0, trie), |rest| (rest.id, &rest.trie));
         let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
         if walk.exits.is_empty() {
-            self.stay(state, &walk, before)?;
+            self.stay(&walk, before);
+            self.ask(state, &walk, before)?;
             return Ok(None);
         }
         let part = rest.map(|rest| (config, rest.id));
@@ -288,7 +292,7 @@ impl<'a> Followed<'a> {
         }
         let is_kept = self.is_kept(&walk);
         let Some(part) = part.filter(|_| is_kept || before.is_noted) else {
-            self.stay(state, &walk, before)?;
+            self.stay(&walk, before);
             return Ok(Some(Frame::new(config, walk, None)));
         };
         if let Some(known) = self.memo.find_part(self.stepper, part, is_kept, self.words) {
@@ -300,10 +304,7 @@ impl<'a> Followed<'a> {
         let mut frame = Frame::new(config, walk, Some((part.1, self.stepper.begin_trace())));
         // What is wanted behind an ignored piece is what is wanted here.
         self.stepper.look_into(state, None);
-        if let Err(error) = self.stay(state, &frame.walk, &mut frame.found) {
-            self.stepper.close_trace();
-            return Err(error);
-        }
+        self.stay(&frame.walk, &mut frame.found);
         Ok(Some(frame))
     }
 
@@ -312,12 +313,17 @@ impl<'a> Followed<'a> {
         self.has_views && walk.worth.is_kept(self.cost)
     }
 
-    /// Adds the tokens in which the piece goes on to their end.
-    fn stay(&mut self, state: StateId, walk: &Walk, found: &mut Through) -> Result<(), StepError> {
+    /// Adds the tokens in which the piece goes on to their end, as far as it is known that they can be completed.
+    fn stay(&mut self, walk: &Walk, found: &mut Through) {
         for tokens in walk.stay.iter() {
             tokens.add_to(self.words);
             found.add(tokens);
         }
+    }
+
+    /// Adds the others, as far as they can. Asked last: the answer may depend on the whole text, and then the
+    /// mask serves no other, but most of these tokens have come through by ends of pieces.
+    fn ask(&mut self, state: StateId, walk: &Walk, found: &mut Through) -> Result<(), StepError> {
         for (lexeme, tokens) in &walk.unknown {
             self.add_if_viable(Config { state, lexeme: *lexeme }, tokens, found)?;
         }
