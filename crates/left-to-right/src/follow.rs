@@ -73,6 +73,8 @@ pub(crate) struct Followed<'a> {
     memo: &'a mut Memo,
     /// The tokens so far.
     words: &'a mut [u32],
+    /// Readings of which it is asked last whether they can be completed.
+    open: Vec<(StateId, Arc<Walk>)>,
     /// What was followed for the mask: all that comes through there is among the tokens.
     done: FxHashSet<(Config, u64)>,
     cost: usize,
@@ -200,7 +202,7 @@ impl<'a> Followed<'a> {
     ) -> Self {
         let has_views = stepper.recognizer().shared_states().is_some();
         let (done, cost) = (FxHashSet::default(), cost_of(trie));
-        Self { stepper, language, walks, memo, words, done, cost, has_views }
+        Self { stepper, language, walks, memo, words, open: Vec::new(), done, cost, has_views }
     }
 
     /// Adds the tokens that some readings admit.
@@ -211,6 +213,10 @@ impl<'a> Followed<'a> {
             let (mut found, mut n_ends) = (Through::default(), 0);
             frames.extend(self.enter(trie, config, None, (&mut found, &mut n_ends))?);
             self.follow(trie, &mut frames)
+        });
+        let result = result.and_then(|()| {
+            let open = std::mem::take(&mut self.open);
+            open.iter().try_for_each(|(state, walk)| self.ask(*state, walk, &mut Through::default()))
         });
         let begun = frames.into_iter().rev().filter_map(|frame: Frame| frame.behind);
         begun.for_each(|_| self.stepper.close_trace());
@@ -223,7 +229,7 @@ impl<'a> Followed<'a> {
                 frames.push(inner);
                 continue;
             }
-            self.ask(frame.config.state, &frame.walk, &mut frame.found)?;
+            self.ask_last(frame.config.state, &frame.walk, &mut frame.found)?;
             if let Some(frame) = frames.pop() {
                 self.finish(frame, frames.last_mut());
             }
@@ -281,7 +287,7 @@ impl<'a> Followed<'a> {
         let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
         if walk.exits.is_empty() {
             self.stay(&walk, before);
-            self.ask(state, &walk, before)?;
+            self.ask_last(state, &walk, before)?;
             return Ok(None);
         }
         let part = rest.map(|rest| (config, rest.id));
@@ -321,8 +327,17 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Adds the others, as far as they can. Asked last: the answer may depend on the whole text, and then the
-    /// mask serves no other, but most of these tokens have come through by ends of pieces.
+    /// Adds the others, as far as they can. Asked when all else was followed, unless somebody waits: the answer
+    /// may depend on the whole text, and then the mask serves no other, but most of these tokens have come
+    /// through by ends of pieces.
+    fn ask_last(&mut self, state: StateId, walk: &Arc<Walk>, found: &mut Through) -> Result<(), StepError> {
+        if found.is_noted {
+            return self.ask(state, walk, found);
+        }
+        self.open.extend((!walk.unknown.is_empty()).then(|| (state, walk.clone())));
+        Ok(())
+    }
+
     fn ask(&mut self, state: StateId, walk: &Walk, found: &mut Through) -> Result<(), StepError> {
         for (lexeme, tokens) in &walk.unknown {
             self.add_if_viable(Config { state, lexeme: *lexeme }, tokens, found)?;
