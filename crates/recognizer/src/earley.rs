@@ -22,7 +22,8 @@
 //! Where several edges meet, the state is the union of the states at their ends: what is predicted follows
 //! from the items that are not.
 //!
-//! Cost of a step: a look-up if it was made before, else the items of the new state. Nothing is forgotten,
+//! Cost of a step: a look-up if it was made before, else the items of the new state and of what it is compared
+//! with. Nothing is forgotten,
 //! for another text may come the same way; whoever holds the engine watches [`Recognizer::n_items`] and
 //! starts afresh.
 
@@ -148,10 +149,12 @@ pub struct Earley {
     /// See [`Earley::begin_of`].
     begins_in: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
     /// Of a state and nonterminals that begin there, another state in which completing them comes to the same,
-    /// and what was looked into to see it.
+    /// and what was looked into to see it; or itself, if that was not so.
     same: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
-    /// The states that are being compared, see [`Earley::begin_of`].
+    /// The states that are being compared, if two are.
     compared: Option<Compared>,
+    /// The items that comparisons looked at.
+    n_compared: usize,
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Pages<State>,
@@ -234,6 +237,7 @@ impl Earley {
             begins_in: PartedMap::default(),
             same: PartedMap::default(),
             compared: None,
+            n_compared: 0,
             cfg,
             rests,
             root,
@@ -365,9 +369,10 @@ impl Earley {
         self.states[state.index()].kernel.len() > HEAVY
     }
 
-    /// A measure of what was done so far: the items made, and those that were looked at to merge states.
+    /// A measure of what was done so far: the items made, and those that were looked at to merge or compare
+    /// states.
     pub fn effort(&self) -> usize {
-        self.n_items + self.n_merged
+        self.n_items + self.n_merged + self.n_compared
     }
 
     fn first(&self, rest: RestId) -> Option<Symbol> {
@@ -434,7 +439,7 @@ impl Earley {
             if self.n_items + seen.len() > self.limits.items {
                 return Err(RecognizerError::TooManyItems { limit: self.limits.items });
             }
-            if !self.goes_on(1) {
+            if !self.has_budget(1) {
                 break;
             }
             let (rest, origin) = item;
@@ -461,7 +466,7 @@ impl Earley {
                     let known = self.completed.get(&key).filter(|_| !self.is_compared(origin));
                     if let Some(&known) = known {
                         let known = self.all_completed[known as usize];
-                        if !self.goes_on(known.items.len()) {
+                        if !self.has_budget(known.items.len()) {
                             break;
                         }
                         closure.is_sentence |= known.is_sentence;
@@ -474,6 +479,9 @@ impl Earley {
                     looked_into.add(Some(&[origin]));
                     let from = agenda.len();
                     self.all_waiting(origin, Symbol::Nonterminal(lhs), &mut agenda)?;
+                    if !self.has_budget(agenda.len() - from) {
+                        break;
+                    }
                     self.move_begins(origin, &mut agenda[from..], &mut looked_into)?;
                 }
             }
@@ -644,7 +652,7 @@ impl Earley {
         steps.dedup();
         let starts = self.grown.starts(&self.cfg, &nonterminals, &mut terminals);
         let id = self.predictions.len() as u32;
-        self.n_items += starts.len();
+        self.n_items += starts.len() + steps.len();
         self.predictions.push(Prediction { terminals, steps, starts });
         self.prediction_ids.insert(nonterminals, id);
         id

@@ -9,27 +9,32 @@
 //!   nothing of the states between can matter any more. So the depth of right recursion leaves no trace in
 //!   states: it is to them what calls in tail position are to a stack of calls. (Leo, 1991, takes the same
 //!   steps when an item is completed.)
-//! - **To what waits for it.** Items of the state that cannot come next once the nonterminal is complete are
-//!   left out, so what else was in progress there leaves no trace either.
+//! - **To what waits for it.** Only those items of the state are left that wait for something that begins with
+//!   the nonterminal, so what else was in progress there leaves no trace either.
 //! - **To where the rule around it began.** Behind `a + b` the same can follow as behind `a`: completing what
 //!   began behind the `+` completes the sum, which began where `a` did. Let `r` be the state behind the `+`
 //!   and `c` the one before `a`. A term that began in `r` is said to begin in `c` if completing it in both
 //!   comes to the same items, where those that begin in `r` here are held to be those that begin in `c` there,
-//!   and if the same holds of the left sides of all of these. That is a bisimulation (Park 1981): if what
-//!   follows differed, it would differ at some first terminal, and up to there the items are the same.
+//!   and if the same holds of the left sides of all of these. That is a bisimulation (Park 1981): each of the
+//!   items reads at least one terminal before it is complete, so if what follows differed, it would differ at
+//!   some first terminal, and up to there the items are the same.
 //!
 //! In `e: e "+" e | "n"` the states of a text of any length are two, and so they are behind the items of any
 //! list, the operators of any chain, the statements of any block.
 //!
-//! Cost: once for a state and a nonterminal that begins in it, as long as it takes to complete the nonterminal
-//! in both states of a comparison, and at most [`MOST_COMPARED`] items.
+//! Not to move an item is always right, so all of this is bounded: a comparison looks at [`MOST_COMPARED`]
+//! items, and all of an engine together at [`COMPARED_PER_ITEM`] times the items that it made, beside
+//! [`COMPARED_AT_FIRST`]. Within a comparison, items move as far as is known already. Cost otherwise, once for a
+//! state and a nonterminal that begins in it: the items of the state, and as long as it takes to complete the
+//! nonterminal in both states.
 
 use anygram_grammar::ir::{NonterminalId, Symbol};
 
-use super::{Completed, Earley, Item, LookedInto, ReachId, Rest};
+use super::{Completed, Earley, Item, LookedInto, ReachId, Rest, RestId};
 use crate::{RecognizerError, StateId};
 
-/// States that are being compared: what begins in them is said to, and completing is not taken from tables.
+/// States that are being compared. What begins in them stays there, and what completing comes to in them is not
+/// taken from tables.
 #[derive(Clone, Debug)]
 pub(super) struct Compared {
     states: [StateId; 2],
@@ -41,12 +46,17 @@ pub(super) struct Compared {
 /// hundred.)
 const MOST_COMPARED: usize = 4_096;
 
-/// And the nonterminals that one comparison asks about.
+/// And the nonterminals that it asks about.
 const MOST_ASKED: usize = 256;
+
+/// The items that all comparisons of an engine look at, for each item that it made, and before it made many.
+/// (Texts of C++ need 10.)
+const COMPARED_PER_ITEM: usize = 64;
+const COMPARED_AT_FIRST: usize = 1_000_000;
 
 /// States with more items than this stay as they are: each nonterminal that begins there would have a state
 /// with nearly as many.
-const MOST_LEFT: usize = 256;
+const MOST_NARROWED: usize = 64;
 
 impl Earley {
     /// Lets items that begin in `from` begin where completing their left sides comes to the same, see the
@@ -77,9 +87,10 @@ impl Earley {
     }
 
     /// Counts items that are looked at; false where a comparison has looked at too many.
-    pub(super) fn goes_on(&mut self, n_items: usize) -> bool {
+    pub(super) fn has_budget(&mut self, n_items: usize) -> bool {
         let Some(Compared { left, .. }) = &mut self.compared else { return true };
         *left = left.saturating_sub(n_items);
+        self.n_compared += n_items;
         *left > 0
     }
 
@@ -93,6 +104,9 @@ impl Earley {
         if let Some(&known) = self.begins_in.get(&(from, nonterminal)) {
             return Ok(known);
         }
+        if self.compared.is_some() {
+            return Ok((from, 0));
+        }
         let mut looked_into = LookedInto::default();
         let mut begin = from;
         loop {
@@ -101,15 +115,13 @@ impl Earley {
                 begin = outermost;
                 break;
             }
-            let mut next = self.only_before(begin, nonterminal)?;
-            // Comparisons within comparisons could be as deep as texts are nested.
-            if self.compared.is_none() {
-                next = self.around(next, nonterminal, &mut looked_into)?;
-            }
-            if next == begin {
+            let narrowed = self.narrowed(begin, nonterminal)?;
+            let next = self.around(narrowed, nonterminal, &mut looked_into)?;
+            let is_last = next == narrowed || next == begin;
+            begin = next;
+            if is_last {
                 break;
             }
-            begin = next;
             if let Some(&(known, reach)) = self.begins_in.get(&(begin, nonterminal)) {
                 looked_into.add(self.reach(reach));
                 begin = known;
@@ -117,9 +129,7 @@ impl Earley {
             }
         }
         let found = (begin, self.keep_reach(looked_into.finish()));
-        if self.compared.is_none() {
-            self.begins_in.insert_unique((from, nonterminal), found);
-        }
+        self.begins_in.insert_unique((from, nonterminal), found);
         Ok(found)
     }
 
@@ -139,8 +149,8 @@ impl Earley {
             looked_into.add(Some(&[state]));
             let Some((rest, origin)) = self.only_waiting(state, Symbol::Nonterminal(symbol))? else { break };
             let Rest { lhs, first, .. } = self.rests[rest.index()];
-            let goes_on = first.is_some() || rest.index() >= self.grown.from;
-            if goes_on || lhs.index() == self.cfg.n_nonterminals {
+            let is_open = first.is_some() || rest.index() >= self.grown.from;
+            if is_open || lhs.index() == self.cfg.n_nonterminals {
                 break;
             }
             (state, symbol) = (origin, lhs);
@@ -168,15 +178,11 @@ impl Earley {
         }
     }
 
-    /// The state without the items that do not wait for what a nonterminal begins which begins there. Those
-    /// that are left decide what follows from completing it, for it was predicted by them.
-    fn only_before(
-        &mut self,
-        state: StateId,
-        nonterminal: NonterminalId,
-    ) -> Result<StateId, RecognizerError> {
+    /// The state with only those items that wait for something that begins with a nonterminal. They decide what
+    /// follows from completing it there, for all that is completed with it was predicted by them.
+    fn narrowed(&mut self, state: StateId, nonterminal: NonterminalId) -> Result<StateId, RecognizerError> {
         let (kernel, is_sentence) = self.kernel(state);
-        if kernel.len() > MOST_LEFT {
+        if kernel.len() > MOST_NARROWED {
             return Ok(state);
         }
         let mut items = kernel.to_vec();
@@ -201,7 +207,7 @@ impl Earley {
     }
 
     /// The state in which the rule around began, if completing the nonterminal there comes to the same, see
-    /// the module.
+    /// the module. Items that are at their end behind the nonterminal propose it; a comparison decides.
     fn around(
         &mut self,
         from: StateId,
@@ -213,7 +219,7 @@ impl Earley {
             return Ok(around);
         }
         let kernel = self.kernel(from).0;
-        if kernel.len() > MOST_LEFT {
+        if kernel.len() > MOST_NARROWED {
             return Ok(from);
         }
         let ends = |&&(rest, _): &&Item| self.first(rest).is_some() && self.is_end(rest);
@@ -222,12 +228,21 @@ impl Earley {
         if around == from || self.anywhere == Some(around) || origins.any(|origin| origin != around) {
             return Ok(from);
         }
+        if self.n_compared > COMPARED_AT_FIRST + COMPARED_PER_ITEM.saturating_mul(self.n_items) {
+            return Ok(from);
+        }
         self.compared = Some(Compared { states: [from, around], left: MOST_COMPARED });
         let is_same = self.is_same(from, around, nonterminal);
         self.compared = None;
-        let Some((asked, reach)) = is_same? else { return Ok(from) };
-        looked_into.add(reach.0.as_deref());
-        let reach = self.keep_reach(reach.finish());
+        // At a limit they are not known to be the same, and where too many states were looked into no mask could
+        // be kept.
+        let same = is_same.ok().flatten();
+        let Some((asked, LookedInto(Some(reach)))) = same else {
+            self.same.insert_unique((from, nonterminal), (from, 0));
+            return Ok(from);
+        };
+        looked_into.add(Some(&reach));
+        let reach = self.keep_reach(Some(reach.into()));
         for lhs in asked {
             if !self.same.contains_key(&(from, lhs)) {
                 self.same.insert_unique((from, lhs), (around, reach));
@@ -237,7 +252,7 @@ impl Earley {
     }
 
     /// Whether nothing has to follow behind the first symbol of a rest of a rule.
-    fn is_end(&self, rest: super::RestId) -> bool {
+    fn is_end(&self, rest: RestId) -> bool {
         let is_nullable = |symbol| match symbol {
             Symbol::Nonterminal(n) => self.nullable.contains(n.index()),
             Symbol::Terminal(_) => false,
@@ -246,7 +261,8 @@ impl Earley {
     }
 
     /// The nonterminals, among them this one, of which completing them in one state comes to the same as in
-    /// another, and what was looked into to see it; `None` if it does not.
+    /// another, and what was looked into to see it; `None` if it does not, or nothing waits for it, or too much
+    /// would have to be looked at.
     fn is_same(
         &mut self,
         one: StateId,
@@ -265,7 +281,7 @@ impl Earley {
             let Some((mut here, is_sentence_here)) = self.comes_to(one, lhs, &mut looked_into)? else {
                 return Ok(None);
             };
-            if !self.goes_on(0) {
+            if !self.has_budget(0) {
                 return Ok(None);
             }
             for (rest, origin) in &mut here {
@@ -296,11 +312,10 @@ impl Earley {
     ) -> Result<Option<(Vec<Item>, bool)>, RecognizerError> {
         let mut seeds = Vec::new();
         self.all_waiting(state, Symbol::Nonterminal(lhs), &mut seeds)?;
-        if seeds.is_empty() {
+        if seeds.is_empty() || !self.has_budget(seeds.len()) {
             return Ok(None);
         }
         let Completed { mut items, is_sentence, reach } = self.close(seeds)?;
-        self.n_merged += items.len();
         looked_into.add(reach.as_deref());
         items.sort_unstable();
         Ok(Some((items, is_sentence)))

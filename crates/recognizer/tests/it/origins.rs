@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::TerminalId;
+use anygram_grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
 use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
@@ -90,6 +90,44 @@ fn what_may_follow_decides_the_state() {
             assert_ne!(of(one), of(other), "{one} {other}");
         }
     }
+}
+
+/// Very many nonterminals begin behind `q`, and behind each wait very many items: comparing them all would take
+/// as many steps as both together.
+#[test]
+fn comparisons_take_no_more_than_their_share() {
+    let (n_begun, n_waiting) = (1_000, 5_000);
+    let nonterminal = |n: usize| Symbol::Nonterminal(NonterminalId::new(n));
+    let terminal = |t: usize| Symbol::Terminal(TerminalId::new(t));
+    let [s, x, l, n, a] = [0, 1, 2, 3, 4];
+    let rule = |lhs: usize, rhs: &[Symbol]| Rule { lhs: NonterminalId::new(lhs), rhs: rhs.to_vec() };
+    let mut rules = vec![
+        rule(l, &[terminal(1), nonterminal(n)]),
+        rule(n, &[terminal(2), nonterminal(n)]),
+        rule(n, &[nonterminal(a)]),
+        rule(a, &[terminal(3)]),
+    ];
+    let mut n_terminals = 5;
+    let mut another = || {
+        n_terminals += 1;
+        terminal(n_terminals - 1)
+    };
+    rules.extend((0..50).map(|_| rule(s, &[terminal(0), nonterminal(x), another()])));
+    rules.extend((0..n_waiting).map(|_| rule(x, &[nonterminal(l), another()])));
+    for at in 0..n_begun {
+        rules.push(rule(n, &[nonterminal(5 + at)]));
+        rules.push(rule(5 + at, &[terminal(4), another()]));
+    }
+    let start = NonterminalId::new(s);
+    let cfg = Cfg { n_terminals, n_nonterminals: 5 + n_begun, rules, start, automata: Vec::new() };
+    let mut engine = Earley::new(cfg, RecognizerLimits::default()).unwrap();
+    let mut state = engine.start();
+    for t in [0, 1, 2, 4] {
+        state = read(&mut engine, state, TerminalId::new(t)).unwrap();
+    }
+    assert_eq!(engine.viable(state).count(), n_begun);
+    let (effort, n_items) = (engine.effort(), engine.n_items());
+    assert!(effort < 3_000_000 && n_items < 1_000_000, "{effort} for {n_items} items");
 }
 
 /// Comparisons are bounded, and texts with very many items are read as before.
