@@ -319,7 +319,8 @@ impl<'a> Followed<'a> {
         self.has_views && walk.worth.is_kept(self.cost)
     }
 
-    /// Adds the tokens in which the piece goes on to their end, as far as it is known that they can be completed.
+    /// Adds the tokens in which the piece goes on to their end, as far as it is known that they can be
+    /// completed.
     fn stay(&mut self, walk: &Walk, found: &mut Through) {
         for tokens in walk.stay.iter() {
             tokens.add_to(self.words);
@@ -327,9 +328,9 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Adds the others, as far as they can. Asked when all else was followed, unless somebody waits: the answer
-    /// may depend on the whole text, and then the mask serves no other, but most of these tokens have come
-    /// through by ends of pieces.
+    /// Adds the others, as far as they can. Asked when all else was followed, unless somebody waits: the
+    /// answer may depend on the whole text, and then the mask serves no other, but most of these tokens
+    /// have come through by ends of pieces.
     fn ask_last(&mut self, state: StateId, walk: &Arc<Walk>, found: &mut Through) -> Result<(), StepError> {
         if found.is_noted {
             return self.ask(state, walk, found);

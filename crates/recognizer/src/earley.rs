@@ -22,10 +22,9 @@
 //! Where several edges meet, the state is the union of the states at their ends: what is predicted follows
 //! from the items that are not.
 //!
-//! Cost of a step: a look-up if it was made before, else the items of the new state and of what it is compared
-//! with. Nothing is forgotten,
-//! for another text may come the same way; whoever holds the engine watches [`Recognizer::n_items`] and
-//! starts afresh.
+//! Cost of a step: a look-up if it was made before, else the items of the new state and of what it is
+//! compared with. Nothing is forgotten, for another text may come the same way; whoever holds the engine
+//! watches [`Recognizer::n_items`] and starts afresh.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -148,8 +147,8 @@ pub struct Earley {
     tail_recursive: BitSet,
     /// See [`Earley::begin_of`].
     begins_in: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
-    /// Of a state and nonterminals that begin there, another state in which completing them comes to the same,
-    /// and what was looked into to see it; or itself, if that was not so.
+    /// Of a state and nonterminals that begin there, another state in which completing them comes to the
+    /// same, and what was looked into to see it; or itself, if that was not so.
     same: PartedMap<(StateId, NonterminalId), (StateId, ReachId)>,
     /// The states that are being compared, if two are.
     compared: Option<Compared>,

@@ -27,8 +27,8 @@ const LONGEST: usize = 600;
 /// it makes.)
 const MAX_ITEMS: usize = 20_000;
 
-/// Items per state from which on the Valiant chart is the better choice. (SQL has 6 and SQLite 11, where it is
-/// not; treebanks 380 and 709, where it is.)
+/// Items per state from which on the Valiant chart is the better choice. (SQL has 6 and SQLite 11, where it
+/// is not; treebanks 380 and 709, where it is.)
 pub const AMBIGUOUS: f64 = 80.0;
 
 /// Statistics of Earley items on random sentences of a grammar; `auto` chooses by them.

@@ -9,32 +9,32 @@
 //!   nothing of the states between can matter any more. So the depth of right recursion leaves no trace in
 //!   states: it is to them what calls in tail position are to a stack of calls. (Leo, 1991, takes the same
 //!   steps when an item is completed.)
-//! - **To what waits for it.** Only those items of the state are left that wait for something that begins with
-//!   the nonterminal, so what else was in progress there leaves no trace either.
-//! - **To where the rule around it began.** Behind `a + b` the same can follow as behind `a`: completing what
-//!   began behind the `+` completes the sum, which began where `a` did. Let `r` be the state behind the `+`
-//!   and `c` the one before `a`. A term that began in `r` is said to begin in `c` if completing it in both
-//!   comes to the same items, where those that begin in `r` here are held to be those that begin in `c` there,
-//!   and if the same holds of the left sides of all of these. That is a bisimulation (Park 1981): each of the
-//!   items reads at least one terminal before it is complete, so if what follows differed, it would differ at
-//!   some first terminal, and up to there the items are the same.
+//! - **To what waits for it.** Only those items of the state are left that wait for something that begins
+//!   with the nonterminal, so what else was in progress there leaves no trace either.
+//! - **To where the rule around it began.** Behind `a + b` the same can follow as behind `a`: completing
+//!   what began behind the `+` completes the sum, which began where `a` did. Let `r` be the state behind
+//!   the `+` and `c` the one before `a`. A term that began in `r` is said to begin in `c` if completing it
+//!   in both comes to the same items, where those that begin in `r` here are held to be those that begin in
+//!   `c` there, and if the same holds of the left sides of all of these. That is a bisimulation (Park
+//!   1981): each of the items reads at least one terminal before it is complete, so if what follows
+//!   differed, it would differ at some first terminal, and up to there the items are the same.
 //!
 //! In `e: e "+" e | "n"` the states of a text of any length are two, and so they are behind the items of any
 //! list, the operators of any chain, the statements of any block.
 //!
 //! Not to move an item is always right, so all of this is bounded: a comparison looks at [`MOST_COMPARED`]
 //! items, and all of an engine together at [`COMPARED_PER_ITEM`] times the items that it made, beside
-//! [`COMPARED_AT_FIRST`]. Within a comparison, items move as far as is known already. Cost otherwise, once for a
-//! state and a nonterminal that begins in it: the items of the state, and as long as it takes to complete the
-//! nonterminal in both states.
+//! [`COMPARED_AT_FIRST`]. Within a comparison, items move as far as is known already. Cost otherwise, once
+//! for a state and a nonterminal that begins in it: the items of the state, and as long as it takes to
+//! complete the nonterminal in both states.
 
 use anygram_grammar::ir::{NonterminalId, Symbol};
 
 use super::{Completed, Earley, Item, LookedInto, ReachId, Rest, RestId};
 use crate::{RecognizerError, StateId};
 
-/// States that are being compared. What begins in them stays there, and what completing comes to in them is not
-/// taken from tables.
+/// States that are being compared. What begins in them stays there, and what completing comes to in them is
+/// not taken from tables.
 #[derive(Clone, Debug)]
 pub(super) struct Compared {
     states: [StateId; 2],
@@ -42,15 +42,13 @@ pub(super) struct Compared {
     left: usize,
 }
 
-/// The items that one comparison looks at; beyond, states are held to be different. (In C++ it takes some
-/// hundred.)
+/// The items that one comparison looks at; beyond, states are held to be different.
 const MOST_COMPARED: usize = 4_096;
 
 /// And the nonterminals that it asks about.
 const MOST_ASKED: usize = 256;
 
 /// The items that all comparisons of an engine look at, for each item that it made, and before it made many.
-/// (Texts of C++ need 10.)
 const COMPARED_PER_ITEM: usize = 64;
 const COMPARED_AT_FIRST: usize = 1_000_000;
 
@@ -178,8 +176,8 @@ impl Earley {
         }
     }
 
-    /// The state with only those items that wait for something that begins with a nonterminal. They decide what
-    /// follows from completing it there, for all that is completed with it was predicted by them.
+    /// The state with only those items that wait for something that begins with a nonterminal. They decide
+    /// what follows from completing it there, for all that is completed with it was predicted by them.
     fn narrowed(&mut self, state: StateId, nonterminal: NonterminalId) -> Result<StateId, RecognizerError> {
         let (kernel, is_sentence) = self.kernel(state);
         if kernel.len() > MOST_NARROWED {
@@ -234,8 +232,8 @@ impl Earley {
         self.compared = Some(Compared { states: [from, around], left: MOST_COMPARED });
         let is_same = self.is_same(from, around, nonterminal);
         self.compared = None;
-        // At a limit they are not known to be the same, and where too many states were looked into no mask could
-        // be kept.
+        // At a limit they are not known to be the same, and where too many states were looked into no mask
+        // could be kept.
         let same = is_same.ok().flatten();
         let Some((asked, LookedInto(Some(reach)))) = same else {
             self.same.insert_unique((from, nonterminal), (from, 0));
@@ -261,8 +259,8 @@ impl Earley {
     }
 
     /// The nonterminals, among them this one, of which completing them in one state comes to the same as in
-    /// another, and what was looked into to see it; `None` if it does not, or nothing waits for it, or too much
-    /// would have to be looked at.
+    /// another, and what was looked into to see it; `None` if it does not, or nothing waits for it, or too
+    /// much would have to be looked at.
     fn is_same(
         &mut self,
         one: StateId,

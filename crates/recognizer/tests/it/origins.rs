@@ -92,8 +92,8 @@ fn what_may_follow_decides_the_state() {
     }
 }
 
-/// Very many nonterminals begin behind `q`, and behind each wait very many items: comparing them all would take
-/// as many steps as both together.
+/// Very many nonterminals begin behind `q`, and behind each wait very many items: comparing them all would
+/// take as many steps as both together.
 #[test]
 fn comparisons_take_no_more_than_their_share() {
     let (n_begun, n_waiting) = (1_000, 5_000);
