@@ -19,8 +19,8 @@
 //!   1981): each of the items reads at least one terminal before it is complete, so if what follows
 //!   differed, it would differ at some first terminal, and up to there the items are the same.
 //!
-//! In `e: e "+" e | "n"` the states of a text of any length are two, and so they are behind the items of any
-//! list, the operators of any chain, the statements of any block.
+//! In `e: e "+" e | "n"` a text of any length comes to three states, and the members of a list, the operators
+//! of a chain and the statements of a block come to the same ones again.
 //!
 //! Not to move an item is always right, so all of this is bounded: a comparison looks at [`MOST_COMPARED`]
 //! items, and all of an engine together at [`COMPARED_PER_ITEM`] times the items that it made, beside
@@ -79,7 +79,7 @@ impl Earley {
         Ok(())
     }
 
-    /// Whether what begins in a state is said to, for it is being compared.
+    /// Whether a state is being compared, so that what begins in it stays there.
     pub(super) fn is_compared(&self, state: StateId) -> bool {
         self.compared.as_ref().is_some_and(|compared| compared.states.contains(&state))
     }
