@@ -1,69 +1,24 @@
 //! What the ends of pieces inside tokens lead to.
 //!
 //! A piece ends inside tokens in some ways, its *exits*. Behind each the parser has come to a state in which
-//! what is left of the tokens is read on: pieces go on there, end again, and so on. A mask needs the tokens
-//! that come through.
+//! what is left of the tokens is read on. What comes through there is found out once for all states that are
+//! alike as far as it looks into them ([`Part`]), and is kept: by which way a reading came there does not
+//! matter, and of the state behind a piece little is seen: behind `+` the same as behind any other `+`.
 //!
-//! What comes through is kept by where the reading has come to, the state and the lexeme, and by what is left
-//! of tokens; for all parser states that are alike as far as this looked into them ([`Memo`]). By which way a
-//! reading came there does not matter, and of the state behind a piece little is seen: behind `+` the same as
-//! behind any other `+`. What the mask has already is not looked for; what is kept says what it had
-//! ([`Known::assumed`]). Keeping takes as long as following some exits, so that is done only where it pays
-//! ([`Worth`]).
-//!
-//! Cost: for each exit behind which is not known what follows a step of the parser, and a look-up behind it.
+//! Cost: for each exit a step of the parser, and a look-up of what comes through behind it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use anygram_recognizer::StateId;
-use anygram_vocab::{TokenId, TokenTrie};
-use rustc_hash::FxHashSet;
+use anygram_vocab::TokenTrie;
 
-use crate::frontier::{Config, Stepper, Traced};
+use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{Exit, Walk, Walks};
-use crate::memo::{Known, Memo, Parts};
+use crate::memo::{Asked, Memo};
+use crate::part::Part;
 use crate::rests::Rest;
-use crate::tokens::{Tokens, set_bit};
-
-/// Whether it pays to keep what comes through behind a walk.
-#[derive(Default)]
-pub(crate) struct Worth {
-    /// The ends of pieces that were followed behind it the last time; none yet, as long as it came once.
-    n_ends: AtomicUsize,
-    /// How many more of them look-ups have saved than keeping costs.
-    saved: AtomicIsize,
-}
-
-/// The ends of pieces that take as long to follow as to keep what comes through, roughly. Of small
-/// vocabularies all is kept that comes twice, so that tests take that way too.
-fn cost_of(trie: &TokenTrie) -> usize {
-    MANY_ENDS.min(1 + trie.n_nodes() / 1_000)
-}
-
-const MANY_ENDS: usize = 4;
-
-/// Nothing more is kept behind a walk when that has cost so many ends of pieces more than it has saved.
-const MOST_LOST: isize = 64;
-
-impl Worth {
-    fn is_kept(&self, cost: usize) -> bool {
-        self.n_ends.load(Ordering::Relaxed) >= cost && self.saved.load(Ordering::Relaxed) > -MOST_LOST
-    }
-
-    /// Counts a look-up; returns how many ends of pieces it saved.
-    fn save(&self) -> usize {
-        let n_ends = self.n_ends.load(Ordering::Relaxed);
-        let saved = self.saved.load(Ordering::Relaxed).saturating_add_unsigned(n_ends);
-        self.saved.store(saved, Ordering::Relaxed);
-        n_ends
-    }
-
-    fn lose(&self, cost: usize) {
-        self.saved.fetch_sub(cost as isize, Ordering::Relaxed);
-    }
-}
+use crate::tokens::Tokens;
 
 /// A mask that is being computed.
 pub(crate) struct Followed<'a> {
@@ -73,322 +28,141 @@ pub(crate) struct Followed<'a> {
     memo: &'a mut Memo,
     /// The tokens so far.
     words: &'a mut [u32],
-    /// Readings of which it is asked last whether they can be completed.
-    open: Vec<(StateId, Arc<Walk>)>,
-    /// What was followed for the mask: all that comes through there is among the tokens.
-    done: FxHashSet<(Config, u64)>,
-    cost: usize,
-    /// Whether the parser's states can be told apart by what is seen of them.
-    has_views: bool,
-}
-
-/// A reading before what is left of some tokens, of which the exits are followed.
-struct Frame {
-    config: Config,
-    /// The number of their trie, and where its trace began, if anybody wants to know what comes through.
-    behind: Option<(u64, Traced)>,
-    walk: Arc<Walk>,
-    /// How many exits were followed, and how many ends of pieces behind them too.
-    n_done: usize,
-    n_ends: usize,
-    found: Through,
-}
-
-/// What comes through, and what was not looked for.
-#[derive(Default)]
-struct Through {
-    /// Whether anybody wants to know; where the mask begins it is in the mask anyway.
-    is_noted: bool,
-    parts: Union,
-    assumed: Union,
-}
-
-/// A union of sets of tokens.
-#[derive(Default)]
-struct Union {
-    /// Rows, each once.
-    many: Vec<Arc<Tokens>>,
-    few: Vec<TokenId>,
-}
-
-impl Union {
-    fn add(&mut self, tokens: &Arc<Tokens>) {
-        match &**tokens {
-            Tokens::Few(few) => self.few.extend_from_slice(few),
-            Tokens::Many(_) | Tokens::Most(..)
-                if self.many.iter().any(|known| Arc::ptr_eq(known, tokens)) => {}
-            Tokens::Many(_) | Tokens::Most(..) => self.many.push(tokens.clone()),
-        }
-    }
-
-    fn extend(&mut self, other: &Self) {
-        other.many.iter().for_each(|tokens| self.add(tokens));
-        self.few.extend_from_slice(&other.few);
-    }
-
-    /// As few sets as that takes; `row` is empty, before and after.
-    fn finish(self, row: &mut [u32]) -> Parts {
-        let Self { mut many, few } = self;
-        if many.len() > MANY_ROWS {
-            many.drain(..).for_each(|tokens| tokens.add_to(row));
-            many.push(Arc::new(Tokens::of_row(row)));
-            row.fill(0);
-        }
-        if !few.is_empty() {
-            many.push(Arc::new(Tokens::new(few, row.len())));
-        }
-        many.into()
-    }
-
-    /// Those that are not in some sets, if there are any.
-    fn without(self, parts: &Parts, row: &mut [u32]) -> Option<Arc<Tokens>> {
-        let Self { many, mut few } = self;
-        few.retain(|&token| !parts.iter().any(|tokens| tokens.contains(token)));
-        if many.is_empty() {
-            return (!few.is_empty()).then(|| Arc::new(Tokens::new(few, row.len())));
-        }
-        many.iter().for_each(|tokens| tokens.add_to(row));
-        few.iter().for_each(|token| set_bit(row, token.index()));
-        parts.iter().for_each(|tokens| tokens.remove_from(row));
-        let left = Tokens::of_row(row);
-        row.fill(0);
-        (!left.is_empty()).then(|| Arc::new(left))
-    }
-}
-
-/// Rows of one union that are kept apart; of more it is cheaper to make one.
-const MANY_ROWS: usize = 4;
-
-impl Frame {
-    fn new(config: Config, walk: Arc<Walk>, behind: Option<(u64, Traced)>) -> Self {
-        let found = Through { is_noted: behind.is_some(), ..Through::default() };
-        Self { config, behind, walk, n_done: 0, n_ends: 0, found }
-    }
-}
-
-impl Through {
-    fn add(&mut self, tokens: &Arc<Tokens>) {
-        if self.is_noted {
-            self.parts.add(tokens);
-        }
-    }
-
-    fn assume(&mut self, tokens: &Arc<Tokens>) {
-        if self.is_noted {
-            self.assumed.add(tokens);
-        }
-    }
-
-    fn add_known(&mut self, known: &Known) {
-        known.parts.iter().for_each(|tokens| self.add(tokens));
-        known.assumed.iter().for_each(|tokens| self.assume(tokens));
-    }
-
-    fn add_all(&mut self, other: &Self) {
-        if self.is_noted {
-            self.parts.extend(&other.parts);
-            self.assumed.extend(&other.assumed);
-        }
-    }
+    /// The parser states that were looked into, and whether that is all.
+    looked_into: Vec<StateId>,
+    is_told: bool,
+    /// Readings of unknown prospect. Whether these can be completed is asked last: the answer may depend on
+    /// the whole text, and then the mask serves no other, but most of these tokens have come through by ends
+    /// of pieces.
+    asks: Vec<(Config, Arc<Tokens>)>,
+    /// The answers that do, with whether these tokens come through.
+    doubts: Vec<(Arc<Tokens>, bool)>,
 }
 
 impl<'a> Followed<'a> {
     /// A mask that has some tokens already.
     pub fn new(
         (stepper, language): (&'a mut Stepper, &'a Language),
-        trie: &TokenTrie,
         (walks, memo): (&'a mut Walks, &'a mut Memo),
         words: &'a mut [u32],
     ) -> Self {
-        let has_views = stepper.recognizer().shared_states().is_some();
-        let (done, cost) = (FxHashSet::default(), cost_of(trie));
-        Self { stepper, language, walks, memo, words, open: Vec::new(), done, cost, has_views }
+        let is_told = stepper.recognizer().shared_states().is_some();
+        let (looked_into, asks, doubts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { stepper, language, walks, memo, words, looked_into, is_told, asks, doubts }
     }
 
     /// Adds the tokens that some readings admit.
     pub fn add(&mut self, trie: &TokenTrie, frontier: &[Config]) -> Result<(), StepError> {
-        // Tokens may hold as many pieces as bytes, so this does not call itself.
-        let mut frames = Vec::new();
-        let result = frontier.iter().try_for_each(|&config| {
-            let (mut found, mut n_ends) = (Through::default(), 0);
-            frames.extend(self.enter(trie, config, None, (&mut found, &mut n_ends))?);
-            self.follow(trie, &mut frames)
-        });
-        let result = result.and_then(|()| {
-            let open = std::mem::take(&mut self.open);
-            open.iter().try_for_each(|(state, walk)| self.ask(*state, walk, &mut Through::default()))
-        });
-        let begun = frames.into_iter().rev().filter_map(|frame: Frame| frame.behind);
-        begun.for_each(|_| self.stepper.close_trace());
-        result
-    }
-
-    fn follow(&mut self, trie: &TokenTrie, frames: &mut Vec<Frame>) -> Result<(), StepError> {
-        while let Some(frame) = frames.last_mut() {
-            if let Some(inner) = self.go_on(trie, frame)? {
-                frames.push(inner);
-                continue;
-            }
-            self.ask_last(frame.config.state, &frame.walk, &mut frame.found)?;
-            if let Some(frame) = frames.pop() {
-                self.finish(frame, frames.last_mut());
-            }
+        let mut walks: Vec<(Config, Arc<Walk>)> = Vec::with_capacity(frontier.len());
+        for &config in frontier {
+            self.stepper.spend(1 + self.words.len() / 16)?;
+            let (left, n_words) = ((0, trie), self.words.len());
+            let walk = self.walks.get(self.stepper, self.language, left, config.lexeme, n_words)?;
+            walk.stay.iter().for_each(|tokens| tokens.add_to(self.words));
+            walks.push((config, walk));
         }
-        Ok(())
-    }
-
-    /// Whether the mask has all tokens that an exit concerns.
-    fn has(&self, exit: &Exit) -> bool {
-        exit.ends.as_ref().is_none_or(|ends| ends.is_subset(self.words))
-            && exit.rest.as_ref().is_none_or(|rest| rest.tokens.is_subset(self.words))
-    }
-
-    /// Follows exits until there is a reading behind one whose exits are to be followed first.
-    fn go_on(&mut self, trie: &TokenTrie, frame: &mut Frame) -> Result<Option<Frame>, StepError> {
-        let Frame { config: Config { state, .. }, walk, n_done, n_ends, found, .. } = frame;
-        while let Some(exit) = walk.exits.get(*n_done) {
-            *n_done += 1;
-            if self.has(exit) {
-                exit.ends.iter().for_each(|ends| found.assume(ends));
-                exit.rest.iter().for_each(|rest| found.assume(&rest.tokens));
+        for (config, walk) in &walks {
+            walk.exits.iter().try_for_each(|exit| self.add_exit(config.state, exit))?;
+            let unknown = walk.unknown.iter();
+            self.asks
+                .extend(unknown.map(|&(lexeme, ref tokens)| (Config { lexeme, ..*config }, tokens.clone())));
+        }
+        for (config, tokens) in std::mem::take(&mut self.asks) {
+            if tokens.is_subset(self.words) {
                 continue;
             }
-            *n_ends += 1;
-            let Some(config) = self.stepper.end(self.language, (*state, exit.cut))? else { continue };
-            if let Some(ends) = &exit.ends {
-                self.add_if_viable(config, ends, found)?;
-            }
-            if let Some(rest) = &exit.rest {
-                let inner = self.enter(trie, config, Some(rest), (&mut *found, &mut *n_ends))?;
-                if inner.is_some() {
-                    return Ok(inner);
+            self.stepper.begin_trace();
+            let is_viable = self.stepper.is_viable(self.language, &[config])?;
+            match self.stepper.looked_into() {
+                None => self.doubts.push((tokens, is_viable)),
+                Some(states) => {
+                    self.looked_into.extend_from_slice(states);
+                    if is_viable {
+                        tokens.add_to(self.words);
+                    }
                 }
             }
         }
-        Ok(None)
+        for (tokens, is_viable) in std::mem::take(&mut self.doubts) {
+            self.is_told &= tokens.is_subset(self.words);
+            if is_viable {
+                tokens.add_to(self.words);
+            }
+        }
+        Ok(())
     }
 
-    /// Goes on to what is left of tokens behind a reading. Adds what comes through without another end of a
-    /// piece, or what is known to come through; else its exits are to be followed.
-    fn enter(
-        &mut self,
-        trie: &TokenTrie,
-        config: Config,
-        rest: Option<&Arc<Rest>>,
-        (before, n_ends): (&mut Through, &mut usize),
-    ) -> Result<Option<Frame>, StepError> {
-        if let Some(rest) = rest.filter(|rest| rest.tokens.is_subset(self.words)) {
-            before.assume(&rest.tokens);
-            return Ok(None);
+    /// Notes what was looked into since a trace began.
+    fn note(&mut self) {
+        match self.stepper.looked_into() {
+            Some(states) => self.looked_into.extend_from_slice(states),
+            None => self.is_told = false,
         }
-        self.stepper.spend(1 + self.words.len() / 16)?;
-        let Config { state, lexeme } = config;
-        let left = rest.map_or((0, trie), |rest| (rest.id, &rest.trie));
-        let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
-        if walk.exits.is_empty() {
-            self.stay(&walk, before);
-            self.ask_last(state, &walk, before)?;
-            return Ok(None);
+    }
+
+    fn add_exit(&mut self, state: StateId, exit: &Exit) -> Result<(), StepError> {
+        if exit.is_in(self.words) {
+            return Ok(());
         }
-        let part = rest.map(|rest| (config, rest.id));
-        let is_new = part.is_none_or(|part| self.done.insert(part));
-        if !is_new && !before.is_noted {
-            *n_ends += walk.worth.n_ends.load(Ordering::Relaxed);
-            return Ok(None);
+        self.stepper.begin_trace();
+        let next = self.stepper.end(self.language, (state, exit.cut))?;
+        self.note();
+        let Some(config) = next else { return Ok(()) };
+        match &exit.ends {
+            Some(ends) if self.stepper.is_completable(config) => ends.add_to(self.words),
+            Some(ends) => self.asks.push((config, ends.clone())),
+            None => {}
         }
-        let is_kept = self.is_kept(&walk);
-        let Some(part) = part.filter(|_| is_kept || before.is_noted) else {
-            self.stay(&walk, before);
-            return Ok(Some(Frame::new(config, walk, None)));
+        match &exit.rest {
+            Some(rest) if !rest.tokens.is_subset(self.words) => self.add_part(config, rest),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds what comes through of what is left of tokens behind a reading.
+    fn add_part(&mut self, config: Config, rest: &Rest) -> Result<(), StepError> {
+        let limit = self.language.limits().mask_bytes;
+        if let Some(known) = self.memo.find(self.stepper, Asked::Part(config, rest.id), limit) {
+            known.add_to(self.words);
+            self.looked_into.extend(self.memo.looked_at());
+            return Ok(());
+        }
+        let through = if self.memo.goes_on() {
+            // What is kept may not depend on what else the mask has.
+            let mut own = std::mem::take(&mut self.walks.row);
+            own.resize(self.words.len(), 0);
+            let part = Part::new((self.stepper, self.language), (self.walks, self.memo), &mut own);
+            let through = part.add(config, rest);
+            self.words.iter_mut().zip(&own).for_each(|(word, own)| *word |= own);
+            own.fill(0);
+            self.walks.row = own;
+            through?
+        } else {
+            Part::new((self.stepper, self.language), (self.walks, self.memo), self.words).add(config, rest)?
         };
-        if let Some(known) = self.memo.find_part(self.stepper, part, is_kept, self.words) {
-            known.parts.iter().for_each(|tokens| tokens.add_to(self.words));
-            before.add_known(&known);
-            *n_ends += walk.worth.save();
-            return Ok(None);
+        self.looked_into.extend(self.memo.looked_at());
+        match through.looked_into {
+            Some(states) => self.looked_into.extend(states),
+            None => self.is_told = false,
         }
-        let mut frame = Frame::new(config, walk, Some((part.1, self.stepper.begin_trace())));
-        // What is wanted behind an ignored piece is what is wanted here.
-        self.stepper.look_into(state, None);
-        self.stay(&frame.walk, &mut frame.found);
-        Ok(Some(frame))
-    }
-
-    /// Whether it pays to keep what comes through behind a walk.
-    fn is_kept(&self, walk: &Walk) -> bool {
-        self.has_views && walk.worth.is_kept(self.cost)
-    }
-
-    /// Adds the tokens in which the piece goes on to their end, as far as it is known that they can be
-    /// completed.
-    fn stay(&mut self, walk: &Walk, found: &mut Through) {
-        for tokens in walk.stay.iter() {
-            tokens.add_to(self.words);
-            found.add(tokens);
-        }
-    }
-
-    /// Adds the others, as far as they can. Asked when all else was followed, unless somebody waits: the
-    /// answer may depend on the whole text, and then the mask serves no other, but most of these tokens
-    /// have come through by ends of pieces.
-    fn ask_last(&mut self, state: StateId, walk: &Arc<Walk>, found: &mut Through) -> Result<(), StepError> {
-        if found.is_noted {
-            return self.ask(state, walk, found);
-        }
-        self.open.extend((!walk.unknown.is_empty()).then(|| (state, walk.clone())));
+        self.doubts.extend(through.doubts);
         Ok(())
     }
 
-    fn ask(&mut self, state: StateId, walk: &Walk, found: &mut Through) -> Result<(), StepError> {
-        for (lexeme, tokens) in &walk.unknown {
-            self.add_if_viable(Config { state, lexeme: *lexeme }, tokens, found)?;
-        }
-        Ok(())
-    }
-
-    /// Adds tokens that lead to a reading, if it can be completed.
-    fn add_if_viable(
-        &mut self,
-        config: Config,
-        tokens: &Arc<Tokens>,
-        found: &mut Through,
+    /// Adds what else a mask has, and keeps it, if that can be.
+    pub fn end(
+        mut self,
+        frontier: &[Config],
+        more: impl FnOnce(&mut Stepper, &mut [u32]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
-        if tokens.is_subset(self.words) {
-            found.assume(tokens);
-        } else if self.stepper.is_viable(self.language, &[config])? {
-            tokens.add_to(self.words);
-            found.add(tokens);
-        }
+        self.stepper.begin_trace();
+        // Whether the text may end here.
+        frontier.iter().for_each(|config| self.stepper.look_into(config.state, None));
+        more(self.stepper, self.words)?;
+        self.note();
+        let limit = self.language.limits().mask_bytes;
+        let looked_into = self.is_told.then_some(&*self.looked_into);
+        self.memo.keep_mask(self.stepper, frontier, looked_into, self.words, limit);
         Ok(())
-    }
-
-    /// Keeps what came through, if somebody wants to know, and tells it to whoever it is behind.
-    fn finish(&mut self, frame: Frame, before: Option<&mut Frame>) {
-        let Frame { config, behind, walk, n_ends, found, .. } = frame;
-        let Some(before) = before else { return };
-        let is_kept = self.is_kept(&walk);
-        before.n_ends += n_ends;
-        walk.worth.n_ends.store(n_ends, Ordering::Relaxed);
-        let Some((rest, traced)) = behind else { return };
-        if n_ends < FEW_ENDS.min(self.cost) {
-            self.stepper.close_trace();
-            before.found.add_all(&found);
-            return;
-        }
-        let looked_into = self.stepper.end_trace(traced);
-        let Self { walks, words, .. } = self;
-        walks.row.resize(words.len(), 0);
-        let parts = found.parts.finish(&mut walks.row);
-        let assumed = found.assumed.without(&parts, &mut walks.row);
-        let known = Known { parts, assumed };
-        before.found.add_known(&known);
-        let limit = is_kept.then(|| self.language.limits().mask_bytes);
-        if limit.is_some() {
-            walk.worth.lose(self.cost);
-        }
-        self.memo.insert_part(self.stepper, (config, rest), looked_into.as_deref(), known, limit);
     }
 }
-
-/// Behind so few ends of pieces what comes through is not even kept for the present mask.
-const FEW_ENDS: usize = 2;

@@ -87,27 +87,15 @@ pub struct Stepper {
     generation: u64,
 }
 
-/// Where a [trace](Stepper::begin_trace) began: behind so many states, and so many that cannot be told.
-pub(crate) struct Traced {
-    from: usize,
-    n_lost: u64,
-}
-
-/// Which parser states something depends on, and something within that, and so on.
+/// Which parser states something depends on.
 #[derive(Default)]
 struct Trace {
-    /// How many want to know.
-    n_open: usize,
-    /// Those of the outermost, behind them those of the next, perhaps with repetitions.
+    /// Whether anybody wants to know.
+    is_on: bool,
+    /// Perhaps with repetitions.
     states: Vec<StateId>,
-    /// How often it was more than can be told.
-    n_lost: u64,
-}
-
-impl Trace {
-    fn is_on(&self) -> bool {
-        self.n_open > 0
-    }
+    /// Whether they are more than can be told.
+    is_lost: bool,
 }
 
 impl AsMut<Self> for Stepper {
@@ -233,58 +221,35 @@ impl Stepper {
         Ok(state)
     }
 
-    /// From here on the parser states are noted that are looked into. What this returns is for
-    /// [`Stepper::end_trace`].
-    pub(crate) fn begin_trace(&mut self) -> Traced {
-        self.trace.n_open += 1;
-        Traced { from: self.trace.states.len(), n_lost: self.trace.n_lost }
+    /// From here on the parser states are noted that are looked into.
+    pub(crate) fn begin_trace(&mut self) {
+        self.trace.is_on = true;
+        self.trace.is_lost = false;
+        self.trace.states.clear();
     }
 
-    /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are
-    /// more than can be told. Whoever traced before has looked into them too.
-    pub(crate) fn end_trace(&mut self, Traced { from, n_lost }: Traced) -> Option<Vec<StateId>> {
-        let Trace { states, n_lost: n_lost_now, .. } = &mut self.trace;
-        let looked_into = (*n_lost_now == n_lost).then(|| {
-            let mut own = states.split_off(from);
-            own.sort_unstable();
-            own.dedup();
-            states.extend_from_slice(&own);
-            own
-        });
-        self.close_trace();
-        looked_into
+    /// The parser states that were looked into since [`Stepper::begin_trace`], perhaps with repetitions;
+    /// `None` if they are more than can be told.
+    pub(crate) fn looked_into(&self) -> Option<&[StateId]> {
+        (!self.trace.is_lost).then_some(&*self.trace.states)
     }
 
-    /// Ends a trace of which nobody wants to know any more. Whoever traced before has looked into the same.
-    pub(crate) fn close_trace(&mut self) {
-        self.trace.n_open -= 1;
-        if !self.trace.is_on() {
-            self.trace.states.clear();
-        }
-    }
-
-    /// Notes that states were looked into; `None` for more than can be told.
-    pub(crate) fn look_into_all(&mut self, states: Option<&[StateId]>) {
-        if !self.trace.is_on() {
-            return;
-        }
-        match states {
-            Some(states) => self.trace.states.extend_from_slice(states),
-            None => self.trace.n_lost += 1,
-        }
+    /// From here on nobody wants to know.
+    pub(crate) fn end_trace(&mut self) {
+        self.trace.is_on = false;
     }
 
     /// Notes that a state was looked into, and what reading a terminal from it looked into.
     pub fn look_into(&mut self, from: StateId, terminal: Option<TerminalId>) {
         let Self { trace, recognizer, .. } = self;
-        if !trace.is_on() {
+        if !trace.is_on {
             return;
         }
         trace.states.push(from);
         let Some(terminal) = terminal else { return };
         match looked_into(&**recognizer, from, terminal) {
             Some(others) => trace.states.extend_from_slice(others),
-            None => trace.n_lost += 1,
+            None => trace.is_lost = true,
         }
     }
 
@@ -526,6 +491,11 @@ impl Stepper {
         undecided.map_or(Ok(false), Err)
     }
 
+    /// Whether a reading can be completed whatever the parser's state.
+    pub(crate) fn is_completable(&self, config: Config) -> bool {
+        self.transducer.prospect(config.lexeme) == Prospect::Completable
+    }
+
     /// The terminals that may come next, or be in progress and go on: with more than blanks, unless nothing
     /// else is expected.
     pub fn expected_terminals(&self, language: &Language, frontier: &[Config]) -> BitSet {
@@ -618,14 +588,14 @@ impl Stepper {
     /// As [`Stepper::look_into`], for the labels of a piece.
     fn look_into_cut(&mut self, (from, cut): (StateId, CutId)) {
         let Self { transducer, trace, recognizer, .. } = self;
-        if !trace.is_on() {
+        if !trace.is_on {
             return;
         }
         for &scan in &transducer.cut(cut).scans {
             trace.states.push(from);
             match looked_into(&**recognizer, from, scan) {
                 Some(others) => trace.states.extend_from_slice(others),
-                None => trace.n_lost += 1,
+                None => trace.is_lost = true,
             }
         }
     }
@@ -730,7 +700,7 @@ impl Stepper {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
             return Ok(Some(true));
         }
-        let is_traced = self.trace.is_on();
+        let is_traced = self.trace.is_on;
         let known = self.prospects.get(&config).copied();
         if let Some(known) = known
             && !is_traced
@@ -746,7 +716,7 @@ impl Stepper {
         }
         if is_traced {
             // The answer depends on the whole of what was read.
-            self.trace.n_lost += 1;
+            self.trace.is_lost = true;
         }
         if let Some(known) = known {
             return Ok(known);

@@ -54,6 +54,7 @@ pub mod language;
 pub mod mask;
 pub mod matcher;
 pub mod memo;
+mod part;
 pub mod read;
 pub mod recall;
 mod recalled;

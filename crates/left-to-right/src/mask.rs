@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 
 use crate::beside::{Base, Beside, Pairs};
 use crate::common::{Commons, Telling};
-use crate::follow::{Followed, Worth};
+use crate::follow::Followed;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 use crate::memo::Memo;
@@ -72,19 +72,26 @@ pub(crate) struct Walk {
     pub unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
     pub exits: Vec<Exit>,
-    /// Whether what comes through behind it is kept.
-    pub worth: Worth,
     /// Bytes on the heap that are counted with it.
     own_bytes: usize,
 }
 
 /// A way in which a piece can end inside tokens or with them.
+#[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub cut: CutId,
     /// The tokens that end here.
     pub ends: Option<Arc<Tokens>>,
     /// What is left of the others.
     pub rest: Option<Arc<Rest>>,
+}
+
+impl Exit {
+    /// Whether a mask has all tokens that are concerned.
+    pub fn is_in(&self, words: &[u32]) -> bool {
+        self.ends.as_ref().is_none_or(|ends| ends.is_subset(words))
+            && self.rest.as_ref().is_none_or(|rest| rest.tokens.is_subset(words))
+    }
 }
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
@@ -118,27 +125,53 @@ pub struct Walks {
     pub(crate) row: Vec<u32>,
 }
 
-/// Adds the bits of all byte tokens that leave the frontier viable to `words`.
+/// Adds the bits of all byte tokens that leave the frontier viable to `words`, which are empty.
 pub fn add_tokens(
     stepper: &mut Stepper,
     language: &Language,
     trie: &TokenTrie,
     frontier: &[Config],
     walks: &mut Walks,
-    memo: &mut Memo,
     words: &mut [u32],
 ) -> Result<(), StepError> {
-    if language.lexing().merges_ends() {
+    let memo = &mut Memo::default();
+    make((stepper, language), trie, frontier, (walks, memo), words, |_, _| Ok(()))
+}
+
+/// The same, and then what `more` adds, for a mask that the memo was asked for. Keeps it there, if it can be
+/// kept.
+pub(crate) fn make(
+    (stepper, language): (&mut Stepper, &Language),
+    trie: &TokenTrie,
+    frontier: &[Config],
+    (walks, memo): (&mut Walks, &mut Memo),
+    words: &mut [u32],
+    more: impl FnOnce(&mut Stepper, &mut [u32]) -> Result<(), StepError>,
+) -> Result<(), StepError> {
+    let together = language.lexing().merges_ends();
+    if together {
         for &Config { lexeme, .. } in frontier {
             let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
             walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         }
-        return follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
-            stepper.is_viable_behind_token(language, readings)
-        });
     }
-    memo.begin_mask();
-    Followed::new((stepper, language), trie, (walks, memo), words).add(trie, frontier)
+    let mut followed = Followed::new((stepper, language), (walks, memo), words);
+    let result = match together {
+        true => Ok(()),
+        false => followed.add(trie, frontier),
+    };
+    let result = result.and_then(|()| {
+        followed.end(frontier, |stepper, words| {
+            if together {
+                follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
+                    stepper.is_viable_behind_token(language, readings)
+                })?;
+            }
+            more(stepper, words)
+        })
+    });
+    stepper.end_trace();
+    result
 }
 
 /// Adds the tokens whose readings are admitted, in `scannerless`, where the pieces of a token that end at one
@@ -274,8 +307,8 @@ impl Walks {
         }
         exits.sort_by_key(|exit| exit.cut);
         let own_bytes = size_of::<Walk>() + size_of_val(&*exits);
-        let (stay, unknown, worth) = (known.stay.clone(), Vec::new(), Worth::default());
-        let walk = Walk { stay, unknown, exits, worth, own_bytes };
+        let (stay, unknown) = (known.stay.clone(), Vec::new());
+        let walk = Walk { stay, unknown, exits, own_bytes };
         self.taken.push(known);
         Ok(Some(walk))
     }
@@ -570,8 +603,7 @@ impl Walks {
         unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         exits.sort_by_key(|(exit, _)| exit.cut);
         let (exits, ends): (Vec<Exit>, Vec<&Group>) = exits.into_iter().unzip();
-        let (stay, worth) = (stay.into(), Worth::default());
-        let mut walk = Walk { stay, unknown, exits, worth, own_bytes: 0 };
+        let mut walk = Walk { stay: stay.into(), unknown, exits, own_bytes: 0 };
         walk.own_bytes = walk.memory_usage();
         if let Some(key) = key.filter(|_| walk.unknown.is_empty()) {
             self.share(language, key, (sweep, &mut walk), (&staying, &ends));

@@ -8,9 +8,10 @@
 //! graph of states that the mask was computed from, so whoever comes the same way gets the same mask, at any
 //! place of any text.
 //!
-//! What comes through of what is left of tokens behind the end of a piece is kept in the same way (`follow`),
-//! for a mask that is new mostly has new reasons for few of its tokens. Where the mask had tokens already,
-//! what is kept says so.
+//! What comes through of what is left of tokens behind the end of a piece is kept in the same way
+//! ([`crate::part`]), for a mask that is new mostly has new reasons for few of its tokens. There an inner node
+//! also keeps what is known until then, and what waits for more: behind a state that differs from known ones
+//! only in what lies deep, it is computed from there.
 //!
 //! Two generations are kept. When the younger has half of the bytes that are allowed, it is the older one,
 //! and what was the older is dropped; what is found in the older moves to the younger. So what outputs use
@@ -27,26 +28,28 @@ use std::sync::Arc;
 
 use anygram_bits::{Pages, PartedTable};
 use anygram_recognizer::StateId;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
 
 use crate::epoch::Fading;
 use crate::frontier::{Config, Stepper};
+use crate::part::Partial;
 use crate::tokens::Tokens;
 
-/// What is known of masks and of parts of masks, bounded in bytes.
+/// What is known of masks, bounded in bytes.
 #[derive(Default)]
 pub struct Memo {
     younger: Generation,
     older: Generation,
     fading: Fading,
     counts: MemoCounts,
-    /// What was found out while the present mask is computed and is not kept.
-    present: FxHashMap<(Config, u64), Found>,
-    /// Scratch: the states met on the way, those of them that were looked at, and a key.
+    /// Of the mask that was asked for last: the nodes on the way to what is known of it, the states met
+    /// there, those of them that were looked at, and the key of what comes next, if anything can.
+    trail: Vec<u32>,
     met: Vec<StateId>,
-    looked_at: Vec<StateId>,
+    looked_at: Vec<bool>,
     key: Vec<u32>,
+    goes_on: bool,
 }
 
 /// Decision trees.
@@ -57,16 +60,9 @@ struct Generation {
     /// what is asked about.
     /// Each with its hash: a table that grows does not look at the keys.
     edges: PartedTable<(u64, EdgeKey, u32)>,
-    /// Of each set of tokens, by hash, all that have it.
+    /// Of each mask, by hash, all that have it.
     sets: PartedTable<(u64, Arc<Tokens>)>,
     bytes: usize,
-}
-
-/// What is asked about: a mask, or what is left of some tokens behind a reading.
-#[derive(Clone, Copy)]
-enum Root<'a> {
-    Mask(&'a [Config]),
-    Part((Config, u64)),
 }
 
 /// How often masks were known, see [`crate::Matcher::memo_counts`].
@@ -80,28 +76,16 @@ pub struct MemoCounts {
     pub not_kept: u64,
     /// Readings behind the ends of pieces behind which all was known, of masks that were computed.
     pub parts_found: u64,
+    /// Readings behind which a part was known, and the rest was computed.
+    pub parts_resumed: u64,
 }
 
-/// Sets of tokens whose union is meant: few.
-pub(crate) type Parts = Arc<[Arc<Tokens>]>;
-
-/// Those of what is left of some tokens that come through behind a reading.
-#[derive(Clone)]
-pub(crate) struct Known {
-    pub parts: Parts,
-    /// Tokens of which it was not found out whether they do, since the mask had them already.
-    pub assumed: Option<Arc<Tokens>>,
+/// What is asked about: a mask, or what comes through of what is left of some tokens behind a reading.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    Mask(&'a [Config]),
+    Part(Config, u64),
 }
-
-impl Known {
-    /// Whether that is enough for a mask that has some tokens already.
-    fn is_enough(&self, words: &[u32]) -> bool {
-        self.assumed.as_ref().is_none_or(|assumed| assumed.is_subset(words))
-    }
-}
-
-/// The same, with the states that were looked into, if they could be told.
-struct Found(Known, Option<Arc<[StateId]>>);
 
 /// What leads from a node: mostly its number, a shape, and some states that were met.
 type EdgeKey = SmallVec<[u32; SHORT]>;
@@ -111,32 +95,144 @@ const SHORT: usize = 8;
 const MASK: u32 = u32::MAX;
 const PART: u32 = u32::MAX - 1;
 
+#[derive(Clone)]
 enum Node {
-    /// The state that was met as the so many-th decides.
-    Look(u32),
-    Known(Known),
+    /// The state that was met as the so many-th decides. What is known until then, if that is much more than
+    /// on the way to it.
+    Look(u32, Option<Arc<Partial>>),
+    /// What comes through depends on more than can be told.
+    Partial(Arc<Partial>),
+    Known(Arc<Tokens>),
 }
 
 /// Beyond this many states a situation is not likely to come again.
 const MAX_MET: usize = 256;
 
 impl Memo {
-    /// Begins a mask: parser states may have got other numbers since the last one.
-    pub(crate) fn begin_mask(&mut self) {
+    /// What is asked about, if it is known wholly. What else is known of it is there for whoever computes it
+    /// next. With a `limit` of no bytes nothing is kept.
+    pub(crate) fn find(
+        &mut self,
+        stepper: &mut Stepper,
+        asked: Asked<'_>,
+        limit: usize,
+    ) -> Option<Arc<Tokens>> {
+        self.make_room(limit);
+        if limit == 0 || stepper.recognizer().shared_states().is_none() {
+            self.forget_asked();
+            return None;
+        }
+        self.descend(stepper, asked, false);
+        if self.goes_on && !self.older.nodes.is_empty() {
+            self.descend(stepper, asked, true);
+        }
+        let last = &self.younger.nodes[*self.trail.last()? as usize];
+        match (asked, last) {
+            (Asked::Mask(_), Node::Known(_)) => self.counts.found += 1,
+            (Asked::Mask(_), _) => {}
+            (Asked::Part(..), Node::Known(_)) => self.counts.parts_found += 1,
+            (Asked::Part(..), _) => self.counts.parts_resumed += 1,
+        }
+        match last {
+            Node::Known(known) => Some(known.clone()),
+            _ => None,
+        }
+    }
+
+    fn make_room(&mut self, limit: usize) {
+        // Parser states may have got other numbers since the last time.
         self.fading.fade();
-        self.present.clear();
+        if self.younger.bytes > limit / 2 {
+            self.begin_generation();
+        }
     }
 
-    /// The mask of a frontier, if it is known.
-    pub(crate) fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Tokens> {
-        let node = self.known(stepper, Root::Mask(frontier))?;
-        self.counts.found += 1;
-        self.younger.known(node)?.parts.first().map(|mask| &**mask)
+    /// Goes as far as something is known, perhaps in the older generation too, from which that is brought
+    /// over.
+    fn descend(&mut self, stepper: &mut Stepper, asked: Asked<'_>, brings_over: bool) {
+        let Some(()) = self.begin(stepper, asked) else { return };
+        let mut older = brings_over.then_some(self.key[0]);
+        loop {
+            if let Some(from) = older {
+                let from = std::mem::replace(&mut self.key[0], from);
+                older = self.older.edge(&self.key);
+                self.key[0] = from;
+            }
+            let node = match (self.younger.edge(&self.key), older) {
+                (Some(node), _) => node,
+                (None, Some(older)) => {
+                    let node = self.older.nodes[older as usize].clone();
+                    self.younger.put(&self.key, node)
+                }
+                (None, None) => {
+                    self.goes_on = true;
+                    return;
+                }
+            };
+            self.trail.push(node);
+            let Node::Look(at, _) = self.younger.nodes[node as usize] else { return };
+            older = older.filter(
+                |&older| matches!(self.older.nodes[older as usize], Node::Look(others, _) if others == at),
+            );
+            if self.look(stepper, node, at).is_none() {
+                return;
+            }
+        }
     }
 
-    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on,
-    /// sorted, if they could be told. With a `limit` of no bytes nothing is kept.
-    pub(crate) fn insert(
+    /// Whether what is found out about what was asked for last can be kept.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// What is known of it, from the beginning on.
+    pub(crate) fn partials(&self) -> Vec<Arc<Partial>> {
+        let of = |&node: &u32| match &self.younger.nodes[node as usize] {
+            Node::Look(_, partial) => partial.clone(),
+            Node::Partial(partial) => Some(partial.clone()),
+            Node::Known(_) => None,
+        };
+        self.trail.iter().filter_map(of).collect()
+    }
+
+    /// The states that were looked at.
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = StateId> {
+        let met = self.met.iter().zip(&self.looked_at);
+        met.filter_map(|(&state, &looked_at)| looked_at.then_some(state))
+    }
+
+    /// The first that was met of some states that were not looked at. (Those that were not met were made on
+    /// the way, and follow from the others.)
+    pub(crate) fn unseen(&self, states: &[StateId]) -> Option<u32> {
+        let met = self.met.iter().zip(&self.looked_at).zip(0..);
+        let mut unseen = met.filter(|((_, looked_at), _)| !**looked_at);
+        unseen.find(|((state, _), _)| states.contains(state)).map(|(_, at)| at)
+    }
+
+    /// Looks at a state that was met; `partial` is what is known until then. Whether what follows can be kept.
+    pub(crate) fn look_further(&mut self, stepper: &mut Stepper, at: u32, partial: Option<Partial>) -> bool {
+        let node = self.younger.put(&self.key, Node::Look(at, partial.map(Arc::new)));
+        self.trail.push(node);
+        self.goes_on = self.look(stepper, node, at).is_some();
+        self.goes_on
+    }
+
+    /// Keeps what is known of something that depends on more than can be told.
+    pub(crate) fn keep_partial(&mut self, partial: Partial) {
+        self.younger.put(&self.key, Node::Partial(Arc::new(partial)));
+        self.goes_on = false;
+    }
+
+    /// Keeps the tokens of which everything that they depend on was looked at.
+    pub(crate) fn keep(&mut self, words: &[u32]) {
+        let known = self.younger.share(Arc::new(Tokens::of_row(words)));
+        self.younger.put(&self.key, Node::Known(known));
+        self.goes_on = false;
+    }
+
+    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on, if
+    /// they could be told. With a `limit` of no bytes nothing is kept.
+    pub(crate) fn keep_mask(
         &mut self,
         stepper: &mut Stepper,
         frontier: &[Config],
@@ -145,126 +241,21 @@ impl Memo {
         limit: usize,
     ) {
         self.make_room(limit);
-        let kept = looked_into.filter(|_| limit > 0).and_then(|states| {
-            let mask = Arc::new(Tokens::of_row(mask));
-            self.begin(stepper, Root::Mask(frontier))?;
-            self.keep(stepper, states, Known { parts: Arc::new([mask]), assumed: None })
-        });
-        match kept {
-            Some(()) => self.counts.kept += 1,
-            None => self.counts.not_kept += 1,
-        }
-    }
-
-    /// Which of what is left of some tokens come through behind a reading, as far as a mask does not have
-    /// them already, if that is known: of the present mask, or also of others. What is looked at is noted.
-    pub(crate) fn find_part(
-        &mut self,
-        stepper: &mut Stepper,
-        part: (Config, u64),
-        of_others: bool,
-        words: &[u32],
-    ) -> Option<Known> {
-        if let Some(Found(known, looked_into)) = self.present.get(&part)
-            && known.is_enough(words)
-        {
-            stepper.look_into_all(looked_into.as_deref());
-            self.counts.parts_found += 1;
-            return Some(known.clone());
-        }
-        if !of_others {
-            return None;
-        }
-        let node = self.known(stepper, Root::Part(part))?;
-        let known = self.younger.known(node)?;
-        if !known.is_enough(words) {
-            return None;
-        }
-        stepper.look_into_all(Some(&self.looked_at));
-        self.counts.parts_found += 1;
-        Some(known.clone())
-    }
-
-    /// Keeps what comes through behind a reading: with a limit as [`Memo::insert`] keeps masks, and where
-    /// that cannot be for the present mask.
-    pub(crate) fn insert_part(
-        &mut self,
-        stepper: &mut Stepper,
-        part: (Config, u64),
-        looked_into: Option<&[StateId]>,
-        known: Known,
-        limit: Option<usize>,
-    ) {
-        if let Some(limit) = limit {
-            self.make_room(limit);
-        }
-        let kept = looked_into.filter(|_| limit.is_some_and(|limit| limit > 0)).and_then(|states| {
-            self.begin(stepper, Root::Part(part))?;
-            self.keep(stepper, states, known.clone())
-        });
-        if kept.is_none() {
-            self.present.insert(part, Found(known, looked_into.map(Into::into)));
-        }
-    }
-
-    /// What is known of a root, as a node of the younger generation.
-    fn known(&mut self, stepper: &mut Stepper, root: Root<'_>) -> Option<u32> {
-        self.begin(stepper, root)?;
-        if let Some(node) = self.descend(stepper, |this| &this.younger) {
-            return Some(node);
-        }
-        if self.older.nodes.is_empty() {
-            return None;
-        }
-        self.begin(stepper, root)?;
-        let node = self.descend(stepper, |this| &this.older)?;
-        let known = self.older.known(node)?.clone();
-        let mut looked_into = self.looked_at.clone();
-        looked_into.sort_unstable();
-        self.begin(stepper, root)?;
-        self.keep(stepper, &looked_into, known)?;
-        self.begin(stepper, root)?;
-        self.descend(stepper, |this| &this.younger)
-    }
-
-    /// From a root to what is known there: the last node.
-    fn descend(&mut self, stepper: &mut Stepper, of: fn(&Self) -> &Generation) -> Option<u32> {
-        loop {
-            let node = of(self).edge(&self.key)?;
-            match of(self).nodes[node as usize] {
-                Node::Known(_) => return Some(node),
-                Node::Look(at) => self.look(stepper, node, at)?,
+        self.forget_asked();
+        if let Some(states) = looked_into.filter(|_| limit > 0) {
+            self.descend(stepper, Asked::Mask(frontier), false);
+            while self.goes_on
+                && let Some(at) = self.unseen(states)
+            {
+                self.look_further(stepper, at, None);
             }
         }
-    }
-
-    /// Keeps something in the younger generation: from a root along what is known there, in place of what
-    /// was known.
-    fn keep(&mut self, stepper: &mut Stepper, looked_into: &[StateId], known: Known) -> Option<()> {
-        let mut looked_at: Vec<u32> = (0..self.looked_at.len() as u32).collect();
-        loop {
-            let node = self.younger.edge(&self.key);
-            let at = match node.map(|node| &self.younger.nodes[node as usize]) {
-                Some(&Node::Look(at)) => Some(at),
-                // Those that were not met were made on the way, and follow from the others.
-                _ => (0..self.met.len() as u32).find(|at| {
-                    !looked_at.contains(at) && looked_into.binary_search(&self.met[*at as usize]).is_ok()
-                }),
-            };
-            let Some(at) = at else {
-                let known = self.younger.share_all(known);
-                self.younger.put(&self.key, node, Node::Known(known));
-                return Some(());
-            };
-            let node = self.younger.put(&self.key, node, Node::Look(at));
-            looked_at.push(at);
-            self.look(stepper, node, at)?;
-        }
-    }
-
-    fn make_room(&mut self, limit: usize) {
-        if self.younger.bytes > limit / 2 {
-            self.begin_generation();
+        match self.goes_on {
+            true => {
+                self.keep(mask);
+                self.counts.kept += 1;
+            }
+            false => self.counts.not_kept += 1,
         }
     }
 
@@ -297,33 +288,33 @@ impl Memo {
         self.counts
     }
 
+    fn forget_asked(&mut self) {
+        self.goes_on = false;
+        self.trail.clear();
+        self.met.clear();
+        self.looked_at.clear();
+        self.key.clear();
+    }
+
     /// Makes the key of a root.
-    fn begin(&mut self, stepper: &mut Stepper, root: Root<'_>) -> Option<()> {
-        match root {
-            Root::Mask(frontier) => {
-                self.begin_root(MASK);
+    fn begin(&mut self, stepper: &mut Stepper, asked: Asked<'_>) -> Option<()> {
+        self.forget_asked();
+        match asked {
+            Asked::Mask(frontier) => {
+                self.key.push(MASK);
                 for &Config { state, lexeme } in frontier {
-                    self.key.push(lexeme.0);
-                    let at = place(&mut self.met, state);
-                    self.key.push(at);
+                    let at = self.place(state);
+                    self.key.extend([lexeme.0, at]);
                 }
                 Some(())
             }
             // What comes through behind a reading depends on its state, or it would not be asked about.
-            Root::Part((reading, rest)) => {
-                self.begin_root(PART);
-                self.key.extend([reading.lexeme.0, rest as u32, (rest >> 32) as u32]);
-                self.met.push(reading.state);
+            Asked::Part(Config { state, lexeme }, rest) => {
+                self.key.extend([PART, lexeme.0, rest as u32, (rest >> 32) as u32]);
+                self.place(state);
                 self.add_view(stepper, 0)
             }
         }
-    }
-
-    fn begin_root(&mut self, root: u32) {
-        self.met.clear();
-        self.looked_at.clear();
-        self.key.clear();
-        self.key.push(root);
     }
 
     /// Looks at a state: makes the key of what is seen there.
@@ -335,54 +326,51 @@ impl Memo {
 
     /// Adds to the key what is seen of a state that was met.
     fn add_view(&mut self, stepper: &mut Stepper, at: u32) -> Option<()> {
-        let state = self.met[at as usize];
-        let view = stepper.view(state)?;
-        self.looked_at.push(state);
+        let view = stepper.view(self.met[at as usize])?;
+        self.looked_at[at as usize] = true;
         self.key.push(view.shape);
         if self.met.len() + view.origins.len() > MAX_MET {
             return None;
         }
         for &origin in view.origins {
-            let at = place(&mut self.met, origin);
+            let at = self.place(origin);
             self.key.push(at);
         }
         Some(())
     }
+
+    /// Where a state stands among those that were met, which it now is.
+    fn place(&mut self, state: StateId) -> u32 {
+        let at = self.met.iter().position(|&other| other == state).unwrap_or_else(|| {
+            self.met.push(state);
+            self.looked_at.push(false);
+            self.met.len() - 1
+        });
+        at as u32
+    }
 }
 
 impl Generation {
-    fn known(&self, node: u32) -> Option<&Known> {
-        match self.nodes.get(node as usize)? {
-            Node::Known(known) => Some(known),
-            Node::Look(_) => None,
-        }
-    }
-
     /// Where a key leads, if that is known.
     fn edge(&self, key: &[u32]) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(key);
         self.edges.find(hash, |edge| edge.0 == hash && edge.1[..] == *key).map(|edge| edge.2)
     }
 
-    /// Puts a node in the place of a known one, or at the end of a key.
-    fn put(&mut self, key: &[u32], known: Option<u32>, made: Node) -> u32 {
-        if let Some(node) = known {
-            self.nodes[node as usize] = made;
-            return node;
-        }
-        let node = self.nodes.push(made) as u32;
+    /// Puts a node at the end of a key that leads nowhere yet.
+    fn put(&mut self, key: &[u32], made: Node) -> u32 {
+        let partial = match &made {
+            Node::Look(_, partial) => partial.as_ref(),
+            Node::Partial(partial) => Some(partial),
+            Node::Known(_) => None,
+        };
         let beyond = if key.len() > SHORT { size_of_val(key) } else { 0 };
         self.bytes += size_of::<Node>() + beyond + 2 * size_of::<(u64, EdgeKey, u32)>();
+        self.bytes += partial.map_or(0, |partial| partial.memory_usage());
+        let node = self.nodes.push(made) as u32;
         let hash = FxBuildHasher.hash_one(key);
         self.edges.insert_unique(hash, (hash, EdgeKey::from_slice(key), node), |edge| edge.0);
         node
-    }
-
-    /// The same, with sets that are here once.
-    fn share_all(&mut self, Known { parts, assumed }: Known) -> Known {
-        self.bytes += size_of_val(&*parts);
-        let mut share = |set: &Arc<Tokens>| self.share(set.clone());
-        Known { parts: parts.iter().map(&mut share).collect(), assumed: assumed.as_ref().map(share) }
     }
 
     /// The same set, once.
@@ -422,13 +410,4 @@ fn hash_of_row(words: &[u32]) -> u64 {
     lanes.iter().for_each(|lane| hasher.write_u64(lane.finish()));
     rest.iter().for_each(|&word| hasher.write_u32(word));
     hasher.finish()
-}
-
-/// Where a state stands among those that were met, which it now is.
-fn place(met: &mut Vec<StateId>, state: StateId) -> u32 {
-    let at = met.iter().position(|&other| other == state).unwrap_or_else(|| {
-        met.push(state);
-        met.len() - 1
-    });
-    at as u32
 }

@@ -10,7 +10,6 @@ use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::mask::{self, Walks};
-use anygram_left_to_right::memo::Memo;
 use anygram_left_to_right::sequences::Sequences;
 use anygram_left_to_right::{Engine, Language, LanguageOptions};
 use anygram_recognizer::RecognizerLimits;
@@ -44,16 +43,14 @@ fn compare(
         DeviceRecognizer::new(language.lexing().cfg.clone(), RecognizerLimits::default(), &charts).unwrap();
     let sequence = device.sequence();
     let mut stepper = Stepper::with(language, Box::new(device));
-    let (mut walks, mut memo) = (Walks::default(), Memo::default());
+    let mut walks = Walks::default();
     let (mut all, mut n_masks, mut n_doubtful) = (SearchCounts::default(), 0, 0);
     let Ok(Some(mut frontier)) = stepper.start(language) else { return (all, 0, 0) };
     for at in 0..=text.len() {
         let mark = stepper.mark();
         let mut expected = vec![0u32; n_words];
         // In `contextual` whether a text can be completed is not always decided.
-        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut memo, &mut expected)
-            .is_err()
-        {
+        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut expected).is_err() {
             assert_eq!(language.mode(), LexerMode::Contextual, "{name}");
             break;
         }

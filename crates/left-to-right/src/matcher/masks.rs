@@ -6,6 +6,7 @@ use super::{Draft, Matcher, Position};
 use crate::error::{MatchError, StepError};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::mask;
+use crate::memo::Asked;
 use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::Session;
@@ -137,8 +138,9 @@ impl Matcher {
         frontier: &[Config],
         words: &mut [u32],
     ) -> Result<bool, MatchError> {
+        let limit = self.constraint.language().limits().mask_bytes;
         let Session { stepper, memo, .. } = session;
-        let Some(known) = memo.find(stepper, frontier) else { return Ok(false) };
+        let Some(known) = memo.find(stepper, Asked::Mask(frontier), limit) else { return Ok(false) };
         known.write_to(words);
         self.put_own_eos(stepper, frontier, words)?;
         Ok(true)
@@ -161,50 +163,43 @@ impl Matcher {
         words.fill(0);
         stepper.begin(language);
         let mark = stepper.mark();
-        let outer = stepper.begin_trace();
-        // Whether the text may end here.
-        frontier.iter().for_each(|config| stepper.look_into(config.state, None));
-        let mut result = mask::add_tokens(
-            stepper,
-            language,
+        let result = mask::make(
+            (stepper, language),
             vocabulary.trie(),
             frontier,
-            walks,
-            memo,
+            (walks, memo),
             &mut words[..n_words],
+            |stepper, words| self.add_specials(stepper, frontier, words),
         );
-        for &(token, terminal) in self.constraint.specials() {
-            let Ok(()) = result else { break };
-            result = stepper.step_special(language, frontier, terminal).and_then(|next| {
-                if stepper.is_viable(language, &next)? {
-                    set_bit(words, token.index());
-                }
-                Ok(())
-            });
-        }
-        for set in self.constraint.token_sets() {
-            let Ok(()) = result else { break };
-            result = stepper.step_special(language, frontier, set.terminal).and_then(|next| {
-                if stepper.is_viable(language, &next)? {
-                    set.add_to(&mut words[..n_words], vocabulary.len());
-                }
-                Ok(())
-            });
-        }
-        let looked_into = stepper.end_trace(outer);
         stepper.release(mark);
         result?;
+        self.put_own_eos(stepper, frontier, words)
+    }
+
+    /// Adds the tokens that are no bytes.
+    fn add_specials(
+        &self,
+        stepper: &mut Stepper,
+        frontier: &[Config],
+        words: &mut [u32],
+    ) -> Result<(), StepError> {
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        for &(token, terminal) in self.constraint.specials() {
+            let next = stepper.step_special(language, frontier, terminal)?;
+            if stepper.is_viable(language, &next)? {
+                set_bit(words, token.index());
+            }
+        }
+        for set in self.constraint.token_sets() {
+            let next = stepper.step_special(language, frontier, set.terminal)?;
+            if stepper.is_viable(language, &next)? {
+                set.add_to(words, vocabulary.len());
+            }
+        }
         if stepper.is_sentence(frontier) {
             vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
         }
-        memo.insert(
-            stepper,
-            frontier,
-            looked_into.as_deref(),
-            &words[..n_words],
-            language.limits().mask_bytes,
-        );
-        self.put_own_eos(stepper, frontier, words)
+        Ok(())
     }
 
     /// Readings whose masks are the same, and are those of other places of long pieces too.

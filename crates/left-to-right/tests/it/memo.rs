@@ -79,26 +79,36 @@ fn walk(
 #[test]
 fn of_random_grammars() {
     let seeds = anygram_testkit::random::seeds(40);
-    let (mut found, mut kept, mut not_kept, mut parts_found) = (0, 0, 0, 0);
+    let (mut found, mut kept, mut not_kept, mut found_in_little) = (0, 0, 0, 0);
+    let (mut parts_found, mut parts_resumed) = (0, 0);
     for &seed in &seeds {
         let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
         let both = modes.map(|mode| [RandomCase::in_mode(seed, mode), RandomCase::with_blanks(seed, mode)]);
         for case in both.into_iter().flatten() {
             let mode = case.mode;
             let vocabulary = vocabulary(&case.vocab);
-            let made =
-                [0, 1 << 20].map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
-            let [Some(mut plain), Some(mut sharing)] = made else { continue };
-            let counts = walk(&mut Random::new(seed), &mut sharing, &mut plain, 6, 25)
-                .unwrap_or_else(|error| panic!("seed {seed}, {mode:?}: {error}\n{case}"));
+            let made = [0, 1 << 20, 1 << 14];
+            let made = made.map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
+            let [Some(mut plain), Some(mut sharing), Some(mut small)] = made else { continue };
+            let mut compare = |sharing: &mut Matcher| {
+                walk(&mut Random::new(seed), sharing, &mut plain, 6, 25)
+                    .unwrap_or_else(|error| panic!("seed {seed}, {mode:?}: {error}\n{case}"))
+            };
+            let counts = compare(&mut sharing);
             (found, kept, not_kept) = (found + counts.found, kept + counts.kept, not_kept + counts.not_kept);
             parts_found += counts.parts_found;
+            parts_resumed += counts.parts_resumed;
+            // Where what is known is forgotten, or brought over before that.
+            found_in_little += compare(&mut small).found;
             assert_eq!(plain.memo_counts().found, 0);
         }
     }
     println!("{found} masks found, {kept} kept, {not_kept} not kept; {parts_found} parts found");
+    println!("{parts_resumed} known in part; {found_in_little} masks found within little memory");
     assert!(seeds.len() < 20 || found > kept, "most masks come again");
     assert!(seeds.len() < 20 || parts_found > kept / 10, "so do parts of new masks");
+    assert!(seeds.len() < 20 || parts_resumed > kept / 20, "and others do in part");
+    assert!(seeds.len() < 20 || (kept..found).contains(&found_in_little), "little is forgotten");
 }
 
 /// A grammar over short texts, whose rules hold one another.
@@ -141,7 +151,7 @@ fn of_all_short_texts() {
         tokens.extend(longest.iter().cloned().map(Some));
     }
     let vocabulary = vocabulary(&tokens);
-    let (mut n_masks, mut n_parts) = (0, 0);
+    let (mut n_masks, mut n_parts, mut n_resumed) = (0, 0, 0);
     for &seed in &seeds {
         let mut random = Random::new(seed);
         let source = nested(&mut random);
@@ -172,10 +182,12 @@ fn of_all_short_texts() {
                 }
             }
             n_parts += sharing.memo_counts().parts_found;
+            n_resumed += sharing.memo_counts().parts_resumed;
         }
     }
-    println!("{n_masks} masks computed, {n_parts} parts found");
+    println!("{n_masks} masks computed, {n_parts} parts found, {n_resumed} known in part");
     assert!(seeds.len() < 20 || n_parts > n_masks, "{n_parts} parts of {n_masks} masks are found");
+    assert!(seeds.len() < 20 || n_resumed > n_masks / 5, "{n_resumed} are found in part");
 }
 
 /// Masks along a text are computed ahead, and those of other texts on the same tables are what they were.

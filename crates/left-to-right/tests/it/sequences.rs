@@ -5,7 +5,6 @@ use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::mask::{self, Walks};
-use anygram_left_to_right::memo::Memo;
 use anygram_left_to_right::sequences::{Rows, Search, Sequences};
 use anygram_left_to_right::{Engine, Language, LanguageOptions};
 use anygram_testkit::competing;
@@ -35,16 +34,14 @@ fn compare(
 ) -> Compared {
     let n_words = n_tokens.div_ceil(32);
     let mut stepper = Stepper::new(language).unwrap();
-    let (mut walks, mut memo) = (Walks::default(), Memo::default());
+    let mut walks = Walks::default();
     let mut all = Compared::default();
     let Ok(Some(mut frontier)) = stepper.start(language) else { return all };
     for at in 0..=text.len() {
         let mark = stepper.mark();
         let mut expected = vec![0u32; n_words];
         // In `contextual` whether a text can be completed is not always decided.
-        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut memo, &mut expected)
-            .is_err()
-        {
+        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut expected).is_err() {
             assert_eq!(language.mode(), LexerMode::Contextual, "{name}");
             break;
         }
