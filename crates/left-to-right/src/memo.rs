@@ -9,9 +9,9 @@
 //! place of any text.
 //!
 //! What comes through of what is left of tokens behind the end of a piece is kept in the same way
-//! ([`crate::part`]), for a mask that is new mostly has new reasons for few of its tokens. There an inner node
-//! also keeps what is known until then, and what waits for more: behind a state that differs from known ones
-//! only in what lies deep, it is computed from there.
+//! ([`crate::part`]), for a mask that is new mostly has new reasons for few of its tokens. There an inner
+//! node also keeps what is known until then, and what waits for more: behind a state that differs from known
+//! ones only in what lies deep, it is computed from there.
 //!
 //! Two generations are kept. When the younger has half of the bytes that are allowed, it is the older one,
 //! and what was the older is dropped; what is found in the older moves to the younger. So what outputs use
@@ -209,7 +209,8 @@ impl Memo {
         unseen.find(|((state, _), _)| states.contains(state)).map(|(_, at)| at)
     }
 
-    /// Looks at a state that was met; `partial` is what is known until then. Whether what follows can be kept.
+    /// Looks at a state that was met; `partial` is what is known until then. Whether what follows can be
+    /// kept.
     pub(crate) fn look_further(&mut self, stepper: &mut Stepper, at: u32, partial: Option<Partial>) -> bool {
         let node = self.younger.put(&self.key, Node::Look(at, partial.map(Arc::new)));
         self.trail.push(node);
