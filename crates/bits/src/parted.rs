@@ -1,7 +1,8 @@
 //! Hash tables that grow part by part.
 //!
 //! A hash table that grows moves all that it has at once: milliseconds where there are a hundred thousand
-//! entries, in the middle of some token mask. Of a table in parts only a part grows at a time.
+//! entries, in the middle of some token mask. Of a table in parts only a part grows at a time. Parts that hold
+//! next to nothing would take memory and time instead, so a small table is one part.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -11,16 +12,20 @@ use rustc_hash::FxBuildHasher;
 /// A power of two: with so many parts, a million entries grow by some ten thousand at a time.
 const N_PARTS: usize = 64;
 
+/// A table with more entries is in parts.
+const MOST_IN_ONE: usize = 16 * N_PARTS;
+
 /// A hash table, as [`hashbrown::HashTable`], in parts.
 #[derive(Clone, Debug)]
 pub struct PartedTable<T> {
-    parts: Box<[HashTable<T>]>,
+    /// One, or [`N_PARTS`].
+    parts: Vec<HashTable<T>>,
     len: usize,
 }
 
 impl<T> Default for PartedTable<T> {
     fn default() -> Self {
-        Self { parts: (0..N_PARTS).map(|_| HashTable::new()).collect(), len: 0 }
+        Self { parts: vec![HashTable::new()], len: 0 }
     }
 }
 
@@ -28,21 +33,35 @@ impl<T> PartedTable<T> {
     /// The entry of a hash that is equal.
     #[inline]
     pub fn find(&self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&T> {
-        self.parts[part(hash)].find(hash, is_equal)
+        self.parts[self.part(hash)].find(hash, is_equal)
     }
 
     /// Adds an entry that is not there yet; `hash_of` says the hash of others in its part.
     pub fn insert_unique(&mut self, hash: u64, value: T, hash_of: impl Fn(&T) -> u64) {
-        self.parts[part(hash)].insert_unique(hash, value, hash_of);
+        if self.len == MOST_IN_ONE && self.parts.len() == 1 {
+            let all = std::mem::take(&mut self.parts);
+            self.parts.resize_with(N_PARTS, HashTable::new);
+            for value in all.into_iter().flatten() {
+                let hash = hash_of(&value);
+                let part = self.part(hash);
+                self.parts[part].insert_unique(hash, value, &hash_of);
+            }
+        }
+        let part = self.part(hash);
+        self.parts[part].insert_unique(hash, value, hash_of);
         self.len += 1;
+    }
+
+    /// Hash tables look at the lowest and the highest bits within a part.
+    #[inline]
+    fn part(&self, hash: u64) -> usize {
+        (hash >> 40) as usize & (self.parts.len() - 1)
     }
 
     /// Drops the entries of a part, and the part; says whether any is left. For a table that is not asked any
     /// more, to be dropped piece by piece.
     pub fn drop_part(&mut self) -> bool {
-        let mut parts = std::mem::take(&mut self.parts).into_vec();
-        self.len -= parts.pop().map_or(0, |part| part.len());
-        self.parts = parts.into();
+        self.len -= self.parts.pop().map_or(0, |part| part.len());
         !self.parts.is_empty()
     }
 
@@ -61,11 +80,6 @@ impl<T> PartedTable<T> {
         self.parts.iter_mut().for_each(HashTable::clear);
         self.len = 0;
     }
-}
-
-/// Hash tables look at the lowest and the highest bits within a part.
-fn part(hash: u64) -> usize {
-    (hash >> 40) as usize % N_PARTS
 }
 
 /// A map in parts, with the hash function of `rustc-hash`.

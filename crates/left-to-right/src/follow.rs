@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenTrie;
 
+use crate::collected::Collected;
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{Exit, Walk, Walks};
@@ -27,7 +28,7 @@ pub(crate) struct Followed<'a> {
     walks: &'a mut Walks,
     memo: &'a mut Memo,
     /// The tokens so far.
-    words: &'a mut [u32],
+    found: Collected<'a>,
     /// The parser states that were looked into, and whether that is all.
     looked_into: Vec<StateId>,
     is_told: bool,
@@ -44,21 +45,21 @@ impl<'a> Followed<'a> {
     pub fn new(
         (stepper, language): (&'a mut Stepper, &'a Language),
         (walks, memo): (&'a mut Walks, &'a mut Memo),
-        words: &'a mut [u32],
+        found: Collected<'a>,
     ) -> Self {
         let is_told = stepper.recognizer().shared_states().is_some();
         let (looked_into, asks, doubts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { stepper, language, walks, memo, words, looked_into, is_told, asks, doubts }
+        Self { stepper, language, walks, memo, found, looked_into, is_told, asks, doubts }
     }
 
     /// Adds the tokens that some readings admit.
     pub fn add(&mut self, trie: &TokenTrie, frontier: &[Config]) -> Result<(), StepError> {
         let mut walks: Vec<(Config, Arc<Walk>)> = Vec::with_capacity(frontier.len());
         for &config in frontier {
-            self.stepper.spend(1 + self.words.len() / 16)?;
-            let (left, n_words) = ((0, trie), self.words.len());
+            self.stepper.spend(1 + self.found.words().len() / 16)?;
+            let (left, n_words) = ((0, trie), self.found.words().len());
             let walk = self.walks.get(self.stepper, self.language, left, config.lexeme, n_words)?;
-            walk.stay.iter().for_each(|tokens| tokens.add_to(self.words));
+            walk.stay.iter().for_each(|tokens| self.found.add(tokens));
             walks.push((config, walk));
         }
         for (config, walk) in &walks {
@@ -68,7 +69,7 @@ impl<'a> Followed<'a> {
                 .extend(unknown.map(|&(lexeme, ref tokens)| (Config { lexeme, ..*config }, tokens.clone())));
         }
         for (config, tokens) in std::mem::take(&mut self.asks) {
-            if tokens.is_subset(self.words) {
+            if tokens.is_subset(self.found.words()) {
                 continue;
             }
             self.stepper.begin_trace();
@@ -78,15 +79,15 @@ impl<'a> Followed<'a> {
                 Some(states) => {
                     self.looked_into.extend_from_slice(states);
                     if is_viable {
-                        tokens.add_to(self.words);
+                        self.found.add(&tokens);
                     }
                 }
             }
         }
         for (tokens, is_viable) in std::mem::take(&mut self.doubts) {
-            self.is_told &= tokens.is_subset(self.words);
+            self.is_told &= tokens.is_subset(self.found.words());
             if is_viable {
-                tokens.add_to(self.words);
+                self.found.add(&tokens);
             }
         }
         Ok(())
@@ -101,7 +102,7 @@ impl<'a> Followed<'a> {
     }
 
     fn add_exit(&mut self, state: StateId, exit: &Exit) -> Result<(), StepError> {
-        if exit.is_in(self.words) {
+        if exit.is_in(self.found.words()) {
             return Ok(());
         }
         self.stepper.begin_trace();
@@ -109,12 +110,12 @@ impl<'a> Followed<'a> {
         self.note();
         let Some(config) = next else { return Ok(()) };
         match &exit.ends {
-            Some(ends) if self.stepper.is_completable(config) => ends.add_to(self.words),
+            Some(ends) if self.stepper.is_completable(config) => self.found.add(ends),
             Some(ends) => self.asks.push((config, ends.clone())),
             None => {}
         }
         match &exit.rest {
-            Some(rest) if !rest.tokens.is_subset(self.words) => self.add_part(config, rest),
+            Some(rest) if !rest.tokens.is_subset(self.found.words()) => self.add_part(config, rest),
             _ => Ok(()),
         }
     }
@@ -123,22 +124,23 @@ impl<'a> Followed<'a> {
     fn add_part(&mut self, config: Config, rest: &Rest) -> Result<(), StepError> {
         let limit = self.language.limits().mask_bytes;
         if let Some(known) = self.memo.find(self.stepper, Asked::Part(config, rest.id), limit) {
-            known.add_to(self.words);
+            self.found.add(&known);
             self.looked_into.extend(self.memo.looked_at());
             return Ok(());
         }
         let through = if self.memo.goes_on() {
             // What is kept may not depend on what else the mask has.
-            let mut own = std::mem::take(&mut self.walks.row);
-            own.resize(self.words.len(), 0);
+            let mut row = std::mem::take(&mut self.walks.row);
+            row.resize(self.found.words().len(), 0);
+            let mut own = Collected::new(&mut row);
             let part = Part::new((self.stepper, self.language), (self.walks, self.memo), &mut own);
             let through = part.add(config, rest);
-            self.words.iter_mut().zip(&own).for_each(|(word, own)| *word |= own);
-            own.fill(0);
-            self.walks.row = own;
+            self.found.take(own);
+            self.walks.row = row;
             through?
         } else {
-            Part::new((self.stepper, self.language), (self.walks, self.memo), self.words).add(config, rest)?
+            let (tables, memos) = ((&mut *self.stepper, self.language), (&mut *self.walks, &mut *self.memo));
+            Part::new(tables, memos, &mut self.found).add(config, rest)?
         };
         self.looked_into.extend(self.memo.looked_at());
         match through.looked_into {
@@ -153,16 +155,16 @@ impl<'a> Followed<'a> {
     pub fn end(
         mut self,
         frontier: &[Config],
-        more: impl FnOnce(&mut Stepper, &mut [u32]) -> Result<(), StepError>,
+        more: impl FnOnce(&mut Stepper, &mut Collected<'_>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         self.stepper.begin_trace();
         // Whether the text may end here.
         frontier.iter().for_each(|config| self.stepper.look_into(config.state, None));
-        more(self.stepper, self.words)?;
+        more(self.stepper, &mut self.found)?;
         self.note();
         let limit = self.language.limits().mask_bytes;
         let looked_into = self.is_told.then_some(&*self.looked_into);
-        self.memo.keep_mask(self.stepper, frontier, looked_into, self.words, limit);
+        self.memo.keep_mask(self.stepper, frontier, looked_into, &self.found, limit);
         Ok(())
     }
 }

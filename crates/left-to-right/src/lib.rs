@@ -38,6 +38,7 @@ mod beside;
 mod bound;
 pub mod budget;
 pub mod captures;
+mod collected;
 mod common;
 pub mod constraint;
 pub mod costs;

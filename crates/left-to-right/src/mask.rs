@@ -28,6 +28,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::beside::{Base, Beside, Pairs};
+use crate::collected::Collected;
 use crate::common::{Commons, Telling};
 use crate::follow::Followed;
 use crate::frontier::{Config, Frontier, Stepper};
@@ -146,28 +147,29 @@ pub(crate) fn make(
     frontier: &[Config],
     (walks, memo): (&mut Walks, &mut Memo),
     words: &mut [u32],
-    more: impl FnOnce(&mut Stepper, &mut [u32]) -> Result<(), StepError>,
+    more: impl FnOnce(&mut Stepper, &mut Collected<'_>) -> Result<(), StepError>,
 ) -> Result<(), StepError> {
     let together = language.lexing().merges_ends();
+    let mut found = Collected::new(words);
     if together {
         for &Config { lexeme, .. } in frontier {
-            let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
-            walk.stay.iter().for_each(|tokens| tokens.add_to(words));
+            let walk = walks.get(stepper, language, (0, trie), lexeme, found.words().len())?;
+            walk.stay.iter().for_each(|tokens| found.add(tokens));
         }
     }
-    let mut followed = Followed::new((stepper, language), (walks, memo), words);
+    let mut followed = Followed::new((stepper, language), (walks, memo), found);
     let result = match together {
         true => Ok(()),
         false => followed.add(trie, frontier),
     };
     let result = result.and_then(|()| {
-        followed.end(frontier, |stepper, words| {
+        followed.end(frontier, |stepper, found| {
             if together {
-                follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
+                follow_together(stepper, language, trie, frontier, found.row(), |stepper, readings| {
                     stepper.is_viable_behind_token(language, readings)
                 })?;
             }
-            more(stepper, words)
+            more(stepper, found)
         })
     });
     stepper.end_trace();

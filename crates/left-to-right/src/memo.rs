@@ -31,6 +31,7 @@ use anygram_recognizer::StateId;
 use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
 
+use crate::collected::Collected;
 use crate::epoch::Fading;
 use crate::frontier::{Config, Stepper};
 use crate::part::Partial;
@@ -225,8 +226,8 @@ impl Memo {
     }
 
     /// Keeps the tokens of which everything that they depend on was looked at.
-    pub(crate) fn keep(&mut self, words: &[u32]) {
-        let known = self.younger.share(Arc::new(Tokens::of_row(words)));
+    pub(crate) fn keep(&mut self, tokens: Tokens) {
+        let known = self.younger.share(Arc::new(tokens));
         self.younger.put(&self.key, Node::Known(known));
         self.goes_on = false;
     }
@@ -238,7 +239,7 @@ impl Memo {
         stepper: &mut Stepper,
         frontier: &[Config],
         looked_into: Option<&[StateId]>,
-        mask: &[u32],
+        mask: &Collected<'_>,
         limit: usize,
     ) {
         self.make_room(limit);
@@ -253,7 +254,7 @@ impl Memo {
         }
         match self.goes_on {
             true => {
-                self.keep(mask);
+                self.keep(mask.tokens());
                 self.counts.kept += 1;
             }
             false => self.counts.not_kept += 1,

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_recognizer::StateId;
-use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
+use crate::collected::{Collected, Since};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{Exit, Walk, Walks};
@@ -26,7 +26,7 @@ use crate::rests::Rest;
 use crate::tokens::Tokens;
 
 /// What is left of some tokens behind a reading, of which it is found out what comes through.
-pub(crate) struct Part<'a> {
+pub(crate) struct Part<'a, 'b> {
     stepper: &'a mut Stepper,
     language: &'a Language,
     walks: &'a mut Walks,
@@ -34,9 +34,9 @@ pub(crate) struct Part<'a> {
     /// Whether what is found out can still be kept.
     keeps: bool,
     /// The tokens that come through, as far as that follows from what was looked at.
-    words: &'a mut [u32],
-    /// Of them those that were not found when something was kept last, and how much waited then.
-    found: Union,
+    found: &'a mut Collected<'b>,
+    /// Which of them were found when something was kept last, and how much waited then.
+    kept: Since,
     n_waited: usize,
     readings: Vec<Reading>,
     /// The readings whose exits are being followed, and how many were. Tokens may hold as many pieces as
@@ -106,42 +106,6 @@ struct Waiting {
     at: u32,
 }
 
-/// A union of sets of tokens.
-#[derive(Default)]
-struct Union {
-    /// Rows, each once.
-    many: Vec<Arc<Tokens>>,
-    few: Vec<TokenId>,
-}
-
-/// Rows of one union that are kept apart; of more it is cheaper to make one.
-const MANY_ROWS: usize = 4;
-
-impl Union {
-    fn add(&mut self, tokens: &Arc<Tokens>) {
-        match &**tokens {
-            Tokens::Few(few) => self.few.extend_from_slice(few),
-            Tokens::Many(_) | Tokens::Most(..)
-                if self.many.iter().any(|known| Arc::ptr_eq(known, tokens)) => {}
-            Tokens::Many(_) | Tokens::Most(..) => self.many.push(tokens.clone()),
-        }
-    }
-
-    /// As few sets as that takes.
-    fn finish(self, n_words: usize) -> Box<[Arc<Tokens>]> {
-        let Self { mut many, few } = self;
-        if many.len() > MANY_ROWS {
-            let mut row = vec![0; n_words];
-            many.drain(..).for_each(|tokens| tokens.add_to(&mut row));
-            many.push(Arc::new(Tokens::of_row(&row)));
-        }
-        if !few.is_empty() {
-            many.push(Arc::new(Tokens::new(few, n_words)));
-        }
-        many.into()
-    }
-}
-
 impl What {
     /// Whether all tokens that are concerned are there.
     fn is_in(&self, words: &[u32]) -> bool {
@@ -170,12 +134,13 @@ pub(crate) struct Through {
     pub doubts: Vec<(Arc<Tokens>, bool)>,
 }
 
-impl<'a> Part<'a> {
-    /// What the memo was last asked for, and of which it knows a part at most. `words` is empty.
+impl<'a, 'b> Part<'a, 'b> {
+    /// What the memo was last asked for, and of which it knows a part at most. Nothing was found yet, if that
+    /// can be kept.
     pub fn new(
         (stepper, language): (&'a mut Stepper, &'a Language),
         (walks, memo): (&'a mut Walks, &'a mut Memo),
-        words: &'a mut [u32],
+        found: &'a mut Collected<'b>,
     ) -> Self {
         let keeps = memo.goes_on();
         Self {
@@ -184,8 +149,8 @@ impl<'a> Part<'a> {
             walks,
             memo,
             keeps,
-            words,
-            found: Union::default(),
+            found,
+            kept: Since::default(),
             n_waited: usize::MAX,
             readings: Vec::new(),
             entered: Vec::new(),
@@ -199,7 +164,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Adds the tokens that come through to `words`, and keeps what can be kept.
+    /// Adds the tokens that come through, and keeps what can be kept.
     pub fn add(mut self, config: Config, rest: &Rest) -> Result<Through, StepError> {
         self.begin(config, rest)?;
         loop {
@@ -217,11 +182,11 @@ impl<'a> Part<'a> {
                 break;
             }
         }
-        self.doubts.retain(|(task, _)| !task.what.is_in(self.words));
+        self.doubts.retain(|(task, _)| !task.what.is_in(self.found.words()));
         if !self.doubts.is_empty() {
             self.stop_keeping();
         } else if self.keeps {
-            self.memo.keep(self.words);
+            self.memo.keep(self.found.tokens());
         }
         let of = |(task, is_viable)| match task {
             Task { what: What::Ask(_, tokens), .. } => Some((tokens, is_viable)),
@@ -236,8 +201,9 @@ impl<'a> Part<'a> {
         let known = self.memo.partials();
         let Some(last) = known.last() else { return self.enter(config, None, rest) };
         for partial in &known {
-            partial.found.iter().for_each(|tokens| tokens.add_to(self.words));
+            partial.found.iter().for_each(|tokens| self.found.add(tokens));
         }
+        self.kept = self.found.mark();
         self.n_waited = last.tasks.len();
         // Where readings stand here in place of those that are known.
         let mut places: Vec<Option<u32>> = Vec::with_capacity(last.readings.len());
@@ -278,13 +244,13 @@ impl<'a> Part<'a> {
 
     /// Goes on to what is left of tokens behind a reading.
     fn enter(&mut self, config: Config, source: Source, rest: &Rest) -> Result<(), StepError> {
-        if rest.tokens.is_subset(self.words) || !self.done.insert((config, rest.id)) {
+        if rest.tokens.is_subset(self.found.words()) || !self.done.insert((config, rest.id)) {
             return Ok(());
         }
-        self.stepper.spend(1 + self.words.len() / 16)?;
-        let (left, n_words) = ((rest.id, &rest.trie), self.words.len());
+        self.stepper.spend(1 + self.found.words().len() / 16)?;
+        let (left, n_words) = ((rest.id, &rest.trie), self.found.words().len());
         let walk = self.walks.get(self.stepper, self.language, left, config.lexeme, n_words)?;
-        walk.stay.iter().for_each(|tokens| self.put(tokens));
+        walk.stay.iter().for_each(|tokens| self.found.add(tokens));
         if walk.exits.is_empty() && walk.unknown.is_empty() {
             return Ok(());
         }
@@ -296,13 +262,6 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    fn put(&mut self, tokens: &Arc<Tokens>) {
-        tokens.add_to(self.words);
-        if self.keeps {
-            self.found.add(tokens);
-        }
-    }
-
     /// Follows the exits of what was entered, and of what is entered behind them.
     fn follow(&mut self) -> Result<(), StepError> {
         while let Some((reading, walk, n_done)) = self.entered.last_mut() {
@@ -311,7 +270,7 @@ impl<'a> Part<'a> {
                 continue;
             };
             *n_done += 1;
-            if !exit.is_in(self.words) {
+            if !exit.is_in(self.found.words()) {
                 let task = Task { reading: *reading, what: What::Exit(exit.clone()) };
                 self.run(task)?;
             }
@@ -321,7 +280,7 @@ impl<'a> Part<'a> {
 
     /// Finds out what becomes of a task. That waits if it follows from states that were not looked at.
     fn run(&mut self, task: Task) -> Result<(), StepError> {
-        if task.what.is_in(self.words) {
+        if task.what.is_in(self.found.words()) {
             return Ok(());
         }
         self.stepper.begin_trace();
@@ -357,11 +316,11 @@ impl<'a> Part<'a> {
     /// Adds what comes of a task.
     fn settle(&mut self, Task { reading, what }: Task, outcome: Outcome) -> Result<(), StepError> {
         match (what, outcome) {
-            (What::Ask(_, tokens), Outcome::Viable(true)) => self.put(&tokens),
+            (What::Ask(_, tokens), Outcome::Viable(true)) => self.found.add(&tokens),
             (What::Exit(Exit { cut, ends, rest }), Outcome::To(Some(config))) => {
                 let source = Some((reading, cut));
                 match ends {
-                    Some(ends) if self.stepper.is_completable(config) => self.put(&ends),
+                    Some(ends) if self.stepper.is_completable(config) => self.found.add(&ends),
                     Some(ends) => {
                         let reading = self.place(config, source);
                         self.asks.push(Task { reading, what: What::Ask(config.lexeme, ends) });
@@ -395,7 +354,7 @@ impl<'a> Part<'a> {
             };
             match at {
                 Some(at) => self.waiting.push(Waiting { at, ..waiting }),
-                None if waiting.task.what.is_in(self.words) => {}
+                None if waiting.task.what.is_in(self.found.words()) => {}
                 None => self.settle(waiting.task, waiting.outcome)?,
             }
         }
@@ -413,7 +372,8 @@ impl<'a> Part<'a> {
 
     /// What was found out so far, and what waits.
     fn partial(&mut self) -> Partial {
-        let found = std::mem::take(&mut self.found).finish(self.words.len());
+        let found = self.found.since(self.kept);
+        self.kept = self.found.mark();
         let waiting = self.waiting.iter().map(|waiting| &waiting.task).chain(&self.asks);
         let of_all = self.of_all.iter().map(|(task, _)| task);
         let doubts = self.doubts.iter().map(|(task, _)| task);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Draft, Matcher, Position};
+use crate::collected::Collected;
 use crate::error::{MatchError, StepError};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::mask;
@@ -169,7 +170,7 @@ impl Matcher {
             frontier,
             (walks, memo),
             &mut words[..n_words],
-            |stepper, words| self.add_specials(stepper, frontier, words),
+            |stepper, found| self.add_specials(stepper, frontier, found),
         );
         stepper.release(mark);
         result?;
@@ -181,23 +182,23 @@ impl Matcher {
         &self,
         stepper: &mut Stepper,
         frontier: &[Config],
-        words: &mut [u32],
+        found: &mut Collected<'_>,
     ) -> Result<(), StepError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         for &(token, terminal) in self.constraint.specials() {
             let next = stepper.step_special(language, frontier, terminal)?;
             if stepper.is_viable(language, &next)? {
-                set_bit(words, token.index());
+                found.set(token);
             }
         }
         for set in self.constraint.token_sets() {
             let next = stepper.step_special(language, frontier, set.terminal)?;
             if stepper.is_viable(language, &next)? {
-                set.add_to(words, vocabulary.len());
+                set.add_to(found.row(), vocabulary.len());
             }
         }
         if stepper.is_sentence(frontier) {
-            vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
+            vocabulary.eos().iter().for_each(|&token| found.set(token));
         }
         Ok(())
     }
