@@ -67,6 +67,8 @@ pub(super) struct Grown {
     rests: Vec<GrownRest>,
     /// By automaton and state.
     ids: FxHashMap<(u32, u32), RestId>,
+    /// Behind a symbol. Automata may take long to say.
+    steps: FxHashMap<(RestId, u32), RestId>,
 }
 
 impl Grown {
@@ -85,7 +87,14 @@ impl Grown {
             of_lhs[automaton.lhs.index()] = at as u32;
         }
         let (from, own) = (rests.len(), own.collect());
-        let mut this = Self { from, own, of_lhs, rests: Vec::new(), ids: FxHashMap::default() };
+        let mut this = Self {
+            from,
+            own,
+            of_lhs,
+            rests: Vec::new(),
+            ids: FxHashMap::default(),
+            steps: FxHashMap::default(),
+        };
         for (at, automaton) in cfg.automata.iter().enumerate() {
             let start = automaton.automaton.start();
             if automaton.automaton.minimum(start) < u32::MAX {
@@ -264,7 +273,8 @@ impl Grown {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.rests.len() * (size_of::<GrownRest>() + size_of::<Rest>() + 48)
+        let steps = self.steps.len() * (size_of::<((RestId, u32), RestId)>() + 8);
+        self.rests.len() * (size_of::<GrownRest>() + size_of::<Rest>() + 48) + steps
     }
 }
 
@@ -306,11 +316,15 @@ impl Earley {
     /// The rest behind one of the symbols of a rest.
     pub(super) fn grow(&mut self, rest: RestId, number: u32) -> Result<RestId, RecognizerError> {
         let Self { cfg, grown, rests, .. } = self;
+        if let Some(&known) = grown.steps.get(&(rest, number)) {
+            return Ok(known);
+        }
         let Some(&GrownRest { automaton, state, .. }) = grown.get(rest) else { return Ok(rest) };
         let of = &cfg.automata[automaton as usize];
         let next = if state == LOOP { LOOP } else { of.automaton.step(state, number)? };
         let n_before = rests.len();
         let next = grown.intern(of, automaton, next, rests);
+        grown.steps.insert((rest, number), next);
         self.n_items += self.rests.len() - n_before;
         Ok(next)
     }
@@ -344,23 +358,23 @@ impl Earley {
     /// Whether an automaton can read symbols, given from right to left, from a rest on, to its end if they
     /// are all that is left.
     pub(super) fn reads(
-        &self,
+        &mut self,
         rest: RestId,
         symbols: impl Iterator<Item = u32>,
         is_whole: bool,
     ) -> Result<bool, RecognizerError> {
-        let Some(&GrownRest { automaton, state, .. }) = self.grown.get(rest) else { return Ok(true) };
-        let (automaton, mut state) = (&self.cfg.automata[automaton as usize].automaton, state);
-        if state == LOOP {
-            return Ok(true);
-        }
+        let mut at = rest;
         for symbol in symbols {
-            if automaton.symbols(state).binary_search(&symbol).is_err() {
-                return Ok(false);
+            match self.grown.get(at) {
+                Some(GrownRest { state: LOOP, .. }) => return Ok(true),
+                Some(GrownRest { symbols, .. }) if symbols.binary_search(&symbol).is_ok() => {}
+                // It is complete, or of no automaton.
+                Some(_) => return Ok(false),
+                None => return Ok(at == rest),
             }
-            state = automaton.step(state, symbol)?;
+            at = self.grow(at, symbol)?;
         }
-        Ok(!is_whole || automaton.accepts(state))
+        Ok(!is_whole || self.grown.get(at).is_none_or(|grown| grown.accepts))
     }
 
     /// How many symbols are lacking of a right-hand side of which these are the last, from right to left.

@@ -444,7 +444,7 @@ fn drawn(members: &[ContextId], random: &mut Random) -> Vec<ContextId> {
 
 /// Whether what was read, from right to left, can follow an item and the symbol that it waits for.
 fn is_read(
-    engine: &Earley,
+    engine: &mut Earley,
     waiting: &Waiting,
     read: &[u32],
     is_whole: bool,
