@@ -1,8 +1,8 @@
 //! Hash tables that grow part by part.
 //!
 //! A hash table that grows moves all that it has at once: milliseconds where there are a hundred thousand
-//! entries, in the middle of some token mask. Of a table in parts only a part grows at a time. Parts that hold
-//! next to nothing would take memory and time instead, so a small table is one part.
+//! entries, in the middle of some token mask. Of a table in parts only a part grows at a time. Parts that
+//! hold next to nothing would take memory and time instead, so a small table is one part.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -9,7 +9,7 @@
 //! place of any text.
 //!
 //! What comes through of what is left of tokens behind the end of a piece is kept in the same way
-//! ([`crate::part`]), for a mask that is new mostly has new reasons for few of its tokens. There an inner
+//! (`part`), for a mask that is new mostly has new reasons for few of its tokens. There an inner
 //! node also keeps what is known until then, and what waits for more: behind a state that differs from known
 //! ones only in what lies deep, it is computed from there.
 //!
