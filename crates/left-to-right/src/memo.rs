@@ -26,7 +26,7 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use anygram_bits::{Pages, PartedTable};
+use anygram_bits::{Pages, PartedMap, PartedTable};
 use anygram_recognizer::StateId;
 use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
@@ -63,6 +63,9 @@ struct Generation {
     edges: PartedTable<(u64, EdgeKey, u32)>,
     /// Of each mask, by hash, all that have it.
     sets: PartedTable<(u64, Arc<Tokens>)>,
+    /// The addresses of what is held for the sake of what is known in part. Others have it too, as a rule,
+    /// but may not for as long.
+    held: PartedMap<usize, ()>,
     bytes: usize,
 }
 
@@ -162,7 +165,10 @@ impl Memo {
             let node = match (self.younger.edge(&self.key), older) {
                 (Some(node), _) => node,
                 (None, Some(older)) => {
-                    let node = self.older.nodes[older as usize].clone();
+                    let node = match self.older.nodes[older as usize].clone() {
+                        Node::Known(tokens) => Node::Known(self.younger.share(tokens)),
+                        node => node,
+                    };
                     self.younger.put(&self.key, node)
                 }
                 (None, None) => {
@@ -263,7 +269,8 @@ impl Memo {
 
     fn begin_generation(&mut self) {
         let younger = std::mem::take(&mut self.younger);
-        let Generation { nodes, edges, sets, .. } = std::mem::replace(&mut self.older, younger);
+        let Generation { nodes, edges, sets, held, .. } = std::mem::replace(&mut self.older, younger);
+        self.fading.add(held);
         self.fading.add(edges);
         self.fading.add(nodes);
         self.fading.add(sets);
@@ -368,7 +375,15 @@ impl Generation {
         };
         let beyond = if key.len() > SHORT { size_of_val(key) } else { 0 };
         self.bytes += size_of::<Node>() + beyond + 2 * size_of::<(u64, EdgeKey, u32)>();
-        self.bytes += partial.map_or(0, |partial| partial.memory_usage());
+        if let Some(partial) = partial {
+            self.bytes += partial.memory_usage();
+            partial.each_held(|address, bytes| {
+                if !self.held.contains_key(&address) {
+                    self.held.insert_unique(address, ());
+                    self.bytes += size_of::<usize>() + bytes;
+                }
+            });
+        }
         let node = self.nodes.push(made) as u32;
         let hash = FxBuildHasher.hash_one(key);
         self.edges.insert_unique(hash, (hash, EdgeKey::from_slice(key), node), |edge| edge.0);

@@ -51,7 +51,8 @@ pub(crate) struct Part<'a, 'b> {
     /// What was looked into since nothing can be kept any more, and whether that is all.
     looked_into: Vec<StateId>,
     is_told: bool,
-    /// What was entered: all that comes through there is among the tokens, or waits.
+    /// What was entered since a state was looked at last: all that comes through there is among the tokens,
+    /// or waits.
     done: FxHashSet<(Config, u64)>,
 }
 
@@ -117,12 +118,29 @@ impl What {
 }
 
 impl Partial {
-    /// Bytes on the heap, roughly: of rows only those that nobody else has.
+    /// Bytes on the heap, without what is held.
     pub fn memory_usage(&self) -> usize {
-        let own = |tokens: &&Arc<Tokens>| Arc::strong_count(tokens) == 1;
-        let found = self.found.iter().filter(own).map(|tokens| tokens.memory_usage() + 32);
         let lists = size_of_val(&*self.found) + size_of_val(&*self.readings) + size_of_val(&*self.tasks);
-        size_of::<Self>() + lists + found.sum::<usize>()
+        size_of::<Self>() + lists
+    }
+
+    /// Sets and tries that it holds, by address, and their bytes on the heap.
+    pub fn each_held(&self, mut each: impl FnMut(usize, usize)) {
+        let mut tokens = |tokens: &Arc<Tokens>| {
+            each(Arc::as_ptr(tokens).addr(), size_of::<Tokens>() + tokens.memory_usage())
+        };
+        self.found.iter().for_each(&mut tokens);
+        for Task { what, .. } in &self.tasks {
+            match what {
+                What::Exit(exit) => exit.ends.iter().for_each(&mut tokens),
+                What::Ask(_, asked) => tokens(asked),
+            }
+        }
+        for Task { what, .. } in &self.tasks {
+            if let What::Exit(Exit { rest: Some(rest), .. }) = what {
+                each(Arc::as_ptr(rest).addr(), rest.memory_usage());
+            }
+        }
     }
 }
 
@@ -343,6 +361,9 @@ impl<'a, 'b> Part<'a, 'b> {
         let is_less = self.n_waited == usize::MAX || n_waits <= self.n_waited / 2;
         let partial = is_less.then(|| self.partial());
         self.keeps = self.memo.look_further(self.stepper, at, partial);
+        // A state that is met from here on may be one that was made before. What began there is told apart by
+        // whoever meets another one in its place.
+        self.done.clear();
         for waiting in std::mem::take(&mut self.waiting) {
             let at = match self.keeps {
                 true if waiting.at != at => Some(waiting.at),

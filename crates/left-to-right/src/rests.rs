@@ -21,6 +21,13 @@ pub struct Rest {
     pub height: usize,
 }
 
+impl Rest {
+    /// Bytes on the heap.
+    pub(crate) fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.trie.memory_usage() + self.tokens.memory_usage()
+    }
+}
+
 /// What is left of a vocabulary's tokens, for all that ask.
 #[derive(Default)]
 pub(crate) struct Rests(Mutex<RestTable>);
@@ -87,8 +94,8 @@ impl RestTable {
             self.n_made += 1;
             let all = [(0, trie.n_tokens() as u32)];
             let tokens = Arc::new(Tokens::of_ranges(&trie, &all, n_words));
-            self.bytes += trie.memory_usage() + tokens.memory_usage();
             let rest = Arc::new(Rest { id: self.n_made, height: trie.height(), trie, tokens });
+            self.bytes += rest.memory_usage();
             self.by_trie.entry(hash).or_default().push(rest.clone());
             rest
         });

@@ -345,3 +345,170 @@ fn tables_are_given_up_while_outputs_go_on() {
         assert_eq!(warm.memory_usage(), Some(0), "tables go with their last output");
     }
 }
+
+/// A grammar of few rules, whose texts end in many ways.
+fn small(random: &mut Random) -> String {
+    let n_rules = random.between(1, 4);
+    let texts = match random.below(2) {
+        0 => &["a", "b", "c"][..],
+        _ => &["a", "b", "c", "ab", "bc", "ca"][..],
+    };
+    let mut source = "start: r0\n".to_owned();
+    for rule in 0..n_rules {
+        let text = |random: &mut Random| format!("\"{}\"", random.choose(texts));
+        let mut ways = vec![text(random)];
+        for _ in 0..random.between(1, 4) {
+            let symbol = |random: &mut Random| match random.chance(55) {
+                true => text(random),
+                false => format!("r{}", random.below(n_rules)),
+            };
+            let n_symbols = random.between(1, 4);
+            let mut way: Vec<String> = (0..n_symbols).map(|_| symbol(random)).collect();
+            if random.chance(30) {
+                way.insert(0, format!("r{rule}"));
+            }
+            ways.push(way.join(" "));
+        }
+        source += &format!("r{rule}: {}\n", ways.join(" | "));
+    }
+    if random.chance(20) {
+        source += &format!("%ignore \"{}\"\n", random.choose(&["a", "c", "ab"]));
+    }
+    source
+}
+
+/// Behind very many texts of one grammar, in any order: what is known of one situation serves others only if
+/// they are alike in all that it was made of.
+#[test]
+fn of_many_texts_of_small_grammars() {
+    let mut tokens = vec![None];
+    let mut longest = vec![Vec::new()];
+    for _ in 0..5 {
+        longest =
+            longest.iter().flat_map(|text| (b'a'..=b'c').map(|byte| [&**text, &[byte]].concat())).collect();
+        tokens.extend(longest.iter().cloned().map(Some));
+    }
+    let vocabulary = vocabulary(&tokens);
+    let (mut n_masks, mut n_resumed) = (0, 0);
+    let seeds = anygram_testkit::random::seeds(150);
+    for &seed in &seeds {
+        let mut random = Random::new(seed);
+        let source = small(&mut random);
+        let Ok(mut grammar) = lark::parse(&source, &LarkOptions::default()) else { continue };
+        let mode = *random.choose(&[LexerMode::Longest, LexerMode::Contextual, LexerMode::Scannerless]);
+        grammar.delimited = mode == LexerMode::Scannerless;
+        let of = |mask_bytes: usize| {
+            let limits = Limits { mask_bytes, mask_steps: 60_000, ..Limits::default() };
+            let options = LanguageOptions { lexer: Some(mode), limits, ..LanguageOptions::default() };
+            let language = Language::new(grammar.clone(), &options).ok()?;
+            Constraint::new(Arc::new(language), vocabulary.clone()).ok()?.matcher().ok()
+        };
+        let (Some(mut plain), Some(mut sharing)) = (of(0), of(16 << 20)) else { continue };
+        let mut texts: Vec<Vec<TokenId>> = vec![Vec::new()];
+        let mut at = 0;
+        while at < texts.len().min(250) {
+            let other = random.between(at, texts.len() - 1);
+            texts.swap(at, other);
+            let text = texts[at].clone();
+            at += 1;
+            if plain.go_to(&text).is_err() || sharing.go_to(&text).is_err() {
+                continue;
+            }
+            let (Ok(expected), Ok(mask)) = (plain.mask(), sharing.mask()) else { continue };
+            assert!(
+                mask == expected,
+                "seed {seed}, {mode:?}, behind {text:?}: {mask:x?}, expected {expected:x?}\n{source}"
+            );
+            n_masks += 1;
+            let bytes = (1..4).map(TokenId::new).filter(|&byte| text.len() < 9 && expected.contains(byte));
+            texts.extend(bytes.map(|byte| text.iter().copied().chain([byte]).collect()));
+        }
+        n_resumed += sharing.memo_counts().parts_resumed;
+    }
+    println!("{n_masks} masks, {n_resumed} parts known in part");
+    assert!(seeds.len() < 100 || n_masks > 5_000 && n_resumed > 500, "most grammars have many texts");
+}
+
+/// What comes through depends on what stands hundreds of brackets deep, beyond what can be kept.
+#[test]
+fn of_texts_that_differ_deep_below() {
+    let n_kinds = 30;
+    let mut tokens: Vec<Option<Vec<u8>>> = vec![None];
+    let mut add = |text: String| tokens.push(Some(text.into_bytes()));
+    ["a", "b", "c", "x", "y"].iter().for_each(|text| add(text.to_string()));
+    for at in 0..n_kinds {
+        add(format!("k{at};"));
+        add(format!("xyk{at};"));
+        add(format!("yk{at};"));
+        add(format!("axyk{at};"));
+        add(format!("bxyk{at};k{};", at * 7 % n_kinds));
+    }
+    let vocabulary = vocabulary(&tokens);
+    let kinds = |of: usize| {
+        let kinds = (0..n_kinds).filter(|at| at % 3 == of).map(|at| format!("\"k{at};\""));
+        kinds.collect::<Vec<_>>().join(" | ")
+    };
+    let source = format!(
+        "start: s\ns: \"a\" s t0 | \"b\" s t1 | \"c\" s t2 | \"x\" \"y\"\nt0: ({})?\nt1: ({})?\nt2: ({})?\n",
+        kinds(0),
+        kinds(1),
+        kinds(2)
+    );
+    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap();
+    for mode in [LexerMode::Longest, LexerMode::Contextual] {
+        let made = [0, 64 << 20].map(|bytes| matcher(&grammar, mode, Engine::Earley, &vocabulary, bytes));
+        let [Some(mut plain), Some(mut sharing)] = made else { panic!("{mode:?}: it compiles") };
+        let mut random = Random::new(3);
+        for depth in [1, 5, 20, 40, 47, 48, 49, 60, 100, 250, 300] {
+            for _ in 0..10 {
+                let bracket = |random: &mut Random| TokenId::new(random.between(1, 3));
+                let mut text: Vec<TokenId> = (0..3).map(|_| bracket(&mut random)).collect();
+                text.extend([bracket(&mut random)].repeat(depth));
+                text.extend(random.chance(30).then(|| TokenId::new(4)));
+                plain.go_to(&text).unwrap();
+                sharing.go_to(&text).unwrap();
+                assert_eq!(sharing.mask(), plain.mask(), "{mode:?}, {depth} deep: {text:?}");
+            }
+        }
+    }
+}
+
+/// Rows that are asked for again and again are brought over from the older generation, and counted there.
+#[test]
+fn known_masks_are_within_their_bytes() {
+    let (n_situations, n_words, mask_bytes) = (250, 100, 1 << 17);
+    let mut random = Random::new(5);
+    let mut tokens: Vec<Option<Vec<u8>>> = vec![None];
+    tokens.extend((0..n_situations).map(|at| Some(format!("s{at};").into_bytes())));
+    tokens.extend((0..12_000).map(|at| Some(format!("w{}x{at}", at % n_words).into_bytes())));
+    let vocabulary = vocabulary(&tokens);
+    let ways: Vec<String> = (0..n_situations).map(|at| format!("\"s{at};\" K{at}")).collect();
+    let mut source = format!("start: {}\n", ways.join(" | "));
+    for at in 0..n_situations {
+        let words = (0..n_words).filter(|_| random.chance(50)).map(|word| format!("w{word}x"));
+        source += &format!("K{at}: /({})[0-9]+/\n", words.collect::<Vec<_>>().join("|"));
+    }
+    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap();
+    let mut output =
+        matcher(&grammar, LexerMode::Contextual, Engine::Earley, &vocabulary, mask_bytes).unwrap();
+    let mut row = vec![0; output.constraint().mask_words()];
+    let go = |output: &mut Matcher, at: usize| output.go_to(&[TokenId::new(1 + at)]).unwrap();
+    let mut most_known = 0;
+    for all in (10..=n_situations).step_by(10) {
+        for upto in (0..all).step_by(10) {
+            for at in 0..upto {
+                go(&mut output, at);
+                output.mask().unwrap();
+            }
+        }
+        let mut n_known = 0;
+        for at in 0..all {
+            go(&mut output, at);
+            n_known += usize::from(output.known_mask_into(&mut row).unwrap());
+        }
+        most_known = most_known.max(n_known);
+    }
+    let bytes = most_known * size_of_val(&*row);
+    assert!(bytes <= mask_bytes, "{most_known} masks known, of {bytes} bytes");
+    assert!(bytes > mask_bytes / 4, "{most_known} masks known");
+}
