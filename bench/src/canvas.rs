@@ -249,13 +249,14 @@ pub fn run(args: &Args) -> Result<()> {
 /// What each stage of the solver was worth.
 pub fn print_stages(name: &str, counters: &Counters) {
     let row = |count: &StageCount| {
-        let StageCount { stage, runs, decided, steps, .. } = *count;
+        let StageCount { stage, runs, decided, steps, time, .. } = *count;
         let per_run = |n: u64| format!("{:.1}", n as f64 / runs as f64);
         let steps_a_run = (steps / runs).to_string();
-        vec![stage.to_owned(), runs.to_string(), decided.to_string(), per_run(decided), steps_a_run]
+        let ms = format!("{:.2}", time.as_secs_f64() * 1e3 / runs as f64);
+        vec![stage.to_owned(), runs.to_string(), decided.to_string(), per_run(decided), steps_a_run, ms]
     };
     let rows: Vec<_> = counters.iter().map(row).collect();
-    let columns = ["stage", "runs", "decided", "a run", "steps a run"];
+    let columns = ["stage", "runs", "decided", "a run", "steps a run", "ms a run"];
     print_table(&format!("{name}: what stages decide"), &columns, &rows);
 }
 

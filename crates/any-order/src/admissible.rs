@@ -3,10 +3,8 @@
 //! A row lies between two that are found quickly: what lexing lets pass, a table by what stands right of the
 //! hole ([`crate::right`]), and what completions show that a search comes upon ([`crate::search`]). Where
 //! much is open on both sides they are equal after a few steps, and that is the answer. Otherwise the upper
-//! one is lowered by readings that stand for many ([`crate::admit`]), first without the parser's stack, whose
-//! tables serve all canvases, and the lower one raised by longer searches, which know from lexing what has to
-//! stand left of the tokens that are open. What is open then is decided by exact merged readings, or token by
-//! token.
+//! one is lowered by readings that stand for many ([`crate::admit`]), and the lower one raised by longer
+//! searches, which know from lexing what has to stand left of the tokens that are open.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,11 +21,11 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::confirm::Confirmed;
 use crate::decision::{Decision, Undecided};
 use crate::error::CanvasError;
-use crate::lattice::{Lattice, Merging};
+use crate::lattice::Lattice;
 use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::right::Right;
-use crate::search::{Depth, LITTLE_ROOM, Search, Sought};
+use crate::search::{Depth, Search, Sought};
 use crate::solver::{By, Filling, Solver, Witness};
 
 /// What each hole of a canvas can hold.
@@ -65,15 +63,8 @@ const MOST_IN_VAIN: usize = 256;
 /// than a few places.
 const COSTS_AFTER: usize = 16;
 
-/// More open tokens than that in a row are likely because they are not admissible.
-const MOST_OPEN: usize = 256;
-
 /// Open tokens of a hole that are told apart by what has to stand left of them.
 const MOST_NARROW: usize = 1_024;
-
-/// Where more are open than so many of a hole, that is because they are not admissible, which a search sees
-/// sooner than merged readings do.
-const MANY_OPEN: usize = 8_192;
 
 /// The part of all steps that merged readings with whole stacks take in `contextual`.
 const PART_OF_MEETING: usize = 8;
@@ -341,9 +332,6 @@ impl<'a> Question<'a> {
             By::All | By::Parse(_) => self.decide_by_all(),
             By::Search => self.search(Depth::All, usize::MAX),
             By::Last => {
-                for depth in (0..=2).rev() {
-                    self.merge(Merging::Limited(depth), |_, _| true, 4);
-                }
                 self.meet(Fillings::Few, 4);
                 self.meet(Fillings::All, 4);
                 self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
@@ -357,38 +345,16 @@ impl<'a> Question<'a> {
         self.staged("admissible: beam of readings", |this| this.spread());
         self.staged("admissible: shallow search", |this| this.search(Depth::Shallow, FIRST_VISITS));
         self.staged("admissible: search from readings", |this| this.search(Depth::Given, FIRST_VISITS));
-        let merges = Lattice::is_of_use(&self.solver.tables);
-        // Where much is open that is likely because it is not admissible.
-        let is_large = |row: &Row| (MOST_OPEN + 1..=MANY_OPEN).contains(&row.n_open());
-        if merges && let Some(last) = self.rows.iter().rposition(is_large) {
-            self.staged("admissible: merged readings refute", |this| {
-                this.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4)
-            });
-        }
         self.staged("admissible: narrow search", |this| this.search_narrowly(FIRST_VISITS, SOME_IN_VAIN));
-        if merges && self.plan.whole == Some(End::Sentence) {
-            // Little fits before its end.
-            let late = self.plan.places.len().saturating_sub(LITTLE_ROOM as usize);
-            self.staged("admissible: merged readings refute", |this| {
-                this.merge(Merging::Limited(0), |_, row| row.hole >= late && row.n_open() <= MANY_OPEN, 4)
-            });
-        }
         // Merged readings decide all at once where that takes few steps.
         let n_open = self.n_open();
-        if merges && n_open > 0 {
+        if Lattice::is_of_use(&self.solver.tables) && n_open > 0 {
             self.meet_in(PART_OF_MEETING << self.solver.n_in_vain);
             let in_vain = self.n_open() > n_open / 2;
-            self.solver.n_in_vain = if in_vain { (self.solver.n_in_vain + 1).min(MOST_HALVED) } else { 0 };
+            let n = self.solver.n_in_vain;
+            self.solver.n_in_vain = if in_vain { (n + 1).min(MOST_HALVED) } else { n.saturating_sub(1) };
         }
         self.staged("admissible: long narrow search", |this| this.search_narrowly(MOST_VISITS, MOST_IN_VAIN));
-        if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
-            self.staged("admissible: merged readings refute", |this| {
-                this.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4)
-            });
-            self.staged("admissible: long narrow search", |this| {
-                this.search_narrowly(MOST_VISITS, MOST_IN_VAIN)
-            });
-        }
     }
 
     /// Decides what merged readings decide in a part of the steps, first with few tokens in other holes.
@@ -404,10 +370,11 @@ impl<'a> Question<'a> {
         if !self.solver.counters.is_on() {
             return run(self);
         }
-        let (open, spent) = (self.n_open(), self.solver.counters.spent());
+        let (open, spent, begun) =
+            (self.n_open(), self.solver.counters.spent(), self.solver.counters.begin());
         let result = run(self);
         let (decided, steps) = (open.saturating_sub(self.n_open()), self.solver.counters.spent() - spent);
-        self.solver.counters.add(stage, decided as u64, steps);
+        self.solver.counters.add(stage, begun, (decided as u64, steps));
         result
     }
 
@@ -542,25 +509,24 @@ impl<'a> Question<'a> {
         Ok(())
     }
 
-    /// Strikes out of some open rows what merged readings refute, in a part of the steps; where they are
-    /// exact, that decides the rows.
-    fn merge(&mut self, merging: Merging, is_asked: impl Fn(usize, &Row) -> bool, n_parts: usize) -> bool {
-        let asked: Vec<bool> =
-            self.rows.iter().enumerate().map(|(at, row)| row.is_open() && is_asked(at, row)).collect();
-        let open = self.rows.iter().zip(&asked).filter(|(_, asked)| **asked);
-        let holes: Vec<(usize, Vec<u32>)> = open.map(|(row, _)| (row.hole, row.settled.clone())).collect();
-        if holes.is_empty() {
-            return true;
-        }
+    /// The open rows: their holes and what is settled of them.
+    fn open_rows(&self) -> Vec<(usize, Vec<u32>)> {
+        let open = self.rows.iter().filter(|row| row.is_open());
+        open.map(|row| (row.hole, row.settled.clone())).collect()
+    }
+
+    /// Strikes out of the open rows what merged readings refute, in a part of the steps; where they are
+    /// exact, that decides the rows. Whether that was enough.
+    fn merge(&mut self, n_parts: usize) -> bool {
+        let holes = self.open_rows();
         let mut work = self.solver.share_of_work(n_parts);
-        let merged = (&*holes, merging, Fillings::All);
-        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work);
+        let (tables, asked) = (&mut self.solver.tables, (&*holes, Fillings::All));
+        let admitted = admit::admitted(tables, &self.plan, asked, &mut work);
         self.solver.counters.spend(&work);
         let Ok(admitted) = admitted else { return false };
         let Admitted { rows, earliest_end, is_exact } = admitted;
         self.earliest_end = self.earliest_end.max(earliest_end);
-        let open = self.rows.iter_mut().zip(asked).filter(|(_, asked)| *asked);
-        for ((row, _), bound) in open.zip(rows) {
+        for (row, bound) in self.rows.iter_mut().filter(|row| row.is_open()).zip(rows) {
             row.restrict(&bound);
             if is_exact {
                 row.admit_all();
@@ -577,10 +543,10 @@ impl<'a> Question<'a> {
             return Some(());
         }
         if self.solver.constraint().language().mode() != LexerMode::Contextual {
-            self.merge(Merging::Exact, |_, _| true, 1);
+            self.merge(1);
             return Some(());
         }
-        self.is_bounded = self.is_bounded || self.merge(Merging::Exact, |_, _| true, n_parts * PART_OF_BOUND);
+        self.is_bounded = self.is_bounded || self.merge(n_parts * PART_OF_BOUND);
         self.merge_longest(fillings, n_parts)?;
         Some(())
     }
@@ -589,11 +555,10 @@ impl<'a> Question<'a> {
     /// its sentences are sentences here. `None` if that took too long.
     fn merge_longest(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
         // What is settled is not asked again.
-        let open = self.rows.iter().filter(|row| row.is_open());
-        let holes: Vec<(usize, Vec<u32>)> = open.map(|row| (row.hole, row.settled.clone())).collect();
+        let holes = self.open_rows();
         let mut work = self.solver.share_of_work(n_parts);
         if let Some(tables) = self.solver.longest_tables().ok()? {
-            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work);
+            let admitted = admit::admitted(tables, &self.plan, (&*holes, fillings), &mut work);
             self.solver.counters.spend(&work);
             let admitted = admitted.ok()?;
             for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {

@@ -8,7 +8,7 @@
 use anygram_bits::work::Work;
 use anygram_left_to_right::language::StepError;
 
-use crate::lattice::{Lattice, Level, Merging};
+use crate::lattice::{Lattice, Level};
 use crate::open::Open;
 use crate::plan::Plan;
 use crate::tables::Tables;
@@ -39,12 +39,12 @@ pub(crate) enum Fillings {
 pub(crate) fn admitted(
     tables: &mut Tables,
     plan: &Plan,
-    (holes, merging, fillings): (&[(usize, Vec<u32>)], Merging, Fillings),
+    (holes, fillings): (&[(usize, Vec<u32>)], Fillings),
     work: &mut Work,
 ) -> Result<Admitted, StepError> {
     let n_words = tables.constraint.mask_words();
     let last_hole = holes.last().map(|(hole, _)| *hole);
-    let mut lattice = Lattice::new(tables, plan, merging, work);
+    let mut lattice = Lattice::new(tables, plan, work);
     if fillings == Fillings::Few {
         lattice = lattice.with_few_tokens();
     }
@@ -75,6 +75,6 @@ pub(crate) fn admitted(
     Ok(Admitted {
         rows,
         earliest_end: earliest_end.unwrap_or(plan.places.len()),
-        is_exact: !lattice.is_bound_only(),
+        is_exact: !lattice.is_contextual(),
     })
 }

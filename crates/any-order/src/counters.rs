@@ -1,7 +1,10 @@
-//! What each stage of the solver is worth: how often it ran, what it decided, how many steps it took.
+//! What each stage of the solver is worth: how often it ran, what it decided, how many steps and how long it
+//! took.
 //!
 //! Counting is off unless it is asked for ([`Solver::count_stages`](crate::Solver::count_stages)): to see
 //! what a stage of `admissible` decided, all open tokens are counted before and after it.
+
+use std::time::{Duration, Instant};
 
 use anygram_bits::work::Work;
 
@@ -17,6 +20,8 @@ pub struct StageCount {
     pub decided: u64,
     /// Its steps, as limits count them.
     pub steps: u64,
+    /// Its time on the wall.
+    pub time: Duration,
 }
 
 /// The counts of all stages that ran, in the order in which they first did.
@@ -51,17 +56,22 @@ impl Counters {
         self.spent
     }
 
-    pub(crate) fn add(&mut self, stage: &'static str, decided: u64, steps: u64) {
-        if !self.is_on {
-            return;
-        }
+    /// When a stage begins, if that is counted.
+    pub(crate) fn begin(&self) -> Option<Instant> {
+        self.is_on.then(Instant::now)
+    }
+
+    /// Counts a stage that began then.
+    pub(crate) fn add(&mut self, stage: &'static str, begun: Option<Instant>, (decided, steps): (u64, u64)) {
+        let Some(begun) = begun else { return };
         let known = self.stages.iter().position(|count| count.stage == stage);
         let at = known.unwrap_or(self.stages.len());
         if known.is_none() {
-            self.stages.push(StageCount { stage, runs: 0, decided: 0, steps: 0 });
+            self.stages.push(StageCount { stage, runs: 0, decided: 0, steps: 0, time: Duration::ZERO });
         }
         let count = &mut self.stages[at];
         (count.runs, count.decided) = (count.runs + 1, count.decided + decided);
         count.steps += steps;
+        count.time += begun.elapsed();
     }
 }

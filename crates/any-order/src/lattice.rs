@@ -69,8 +69,8 @@ impl Tail {
     }
 }
 
-/// What is before a hole, whether few tokens are put there, and what becomes of what is merged.
-type Spread = (Box<[Config]>, bool, Merging);
+/// What is before a hole, and whether few tokens are put there.
+type Spread = (Box<[Config]>, bool);
 
 /// What is kept of it from canvas to canvas.
 #[derive(Default)]
@@ -90,24 +90,12 @@ impl Known {
 /// What is known of one canvas.
 struct Guide {
     right: Right,
-    merging: Merging,
     /// Tokens that alone are put into holes, unless all are.
     few: Option<Arc<Rest>>,
     /// Whether the canvas can be completed from a reading before a slot, as far as it is known.
     verdicts: FxHashMap<(u32, Config), bool>,
     /// From this slot on there are only holes.
     tail: usize,
-}
-
-/// What becomes of parser states that are merged.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Merging {
-    /// They keep all of their stacks.
-    Exact,
-    /// They keep so much of what they are in the middle of
-    /// ([`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack)). There are few such states,
-    /// so what is found out of them serves all canvases; what they say is a bound.
-    Limited(u32),
 }
 
 /// The readings of one canvas.
@@ -130,8 +118,7 @@ const MOST_NODES: usize = 20_000;
 /// Items made or merged that take as long as a step.
 const ITEMS_PER_STEP: usize = 2;
 
-/// The same of nodes of the trie of tokens that are looked at for the first time, with whole stacks; without
-/// them most of the time goes there, and is mostly in vain where it is much.
+/// The same of nodes of the trie of tokens that are looked at for the first time.
 const NODES_PER_STEP: usize = 8;
 
 /// A place that is left one way after the other.
@@ -152,10 +139,10 @@ enum Ways {
 }
 
 impl<'a> Lattice<'a> {
-    pub fn new(tables: &'a mut Tables, plan: &'a Plan, merging: Merging, work: &'a mut Work) -> Self {
+    pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work) -> Self {
         let right = tables.right(plan);
         let tail = plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1);
-        let guide = Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail };
+        let guide = Guide { right, few: None, verdicts: FxHashMap::default(), tail };
         let (effort, n_seen) = (tables.stepper.effort(), tables.n_seen());
         Self { tables, plan, work, effort, n_seen, guide }
     }
@@ -175,29 +162,21 @@ impl<'a> Lattice<'a> {
     }
 
     /// Whether what it says is a bound.
-    pub fn is_bound_only(&self) -> bool {
-        self.guide.merging != Merging::Exact || self.is_contextual()
-    }
-
-    fn is_contextual(&self) -> bool {
+    pub fn is_contextual(&self) -> bool {
         self.tables.constraint.language().mode() == LexerMode::Contextual
     }
 
-    /// Parser states that are merged, as far as they are kept.
-    fn limit(&mut self, states: &mut Vec<StateId>) -> Result<(), StepError> {
+    /// The parser state of all these, at a place.
+    fn merged(
+        &mut self,
+        states: &mut Vec<StateId>,
+        place: transducer::Place,
+    ) -> Result<Option<Config>, StepError> {
         self.work.spend(states.len())?;
         states.sort_unstable();
         states.dedup();
-        if let Merging::Limited(depth) = self.guide.merging
-            && states.len() > 1
-        {
-            for state in states.iter_mut() {
-                *state = self.tables.stepper.limit_stack(*state, depth)?;
-            }
-            states.sort_unstable();
-            states.dedup();
-        }
-        Ok(())
+        let Tables { constraint, stepper, .. } = &mut *self.tables;
+        stepper.merged(constraint.language(), states, place)
     }
 
     /// All that can stand before the first slot.
@@ -229,21 +208,17 @@ impl<'a> Lattice<'a> {
             }
             Place::Gap | Place::Optional | Place::Closed => {}
         }
-        let language = self.tables.constraint.language().clone();
         let mut next = Level::with_capacity(by_place.len());
         if self.is_contextual() && self.plan.places[slot] == Place::Free {
             // A piece in progress says in which of these states it can have begun, but for few that the
             // vocabulary rules out.
             let mut all: Vec<StateId> = by_place.values().flatten().copied().collect();
-            self.limit(&mut all)?;
             for &place in by_place.keys() {
-                self.work.spend(all.len())?;
-                next.extend(self.tables.stepper.merged(&language, &all, place)?);
+                next.extend(self.merged(&mut all, place)?);
             }
         } else {
             for (place, mut states) in by_place {
-                self.limit(&mut states)?;
-                next.extend(self.tables.stepper.merged(&language, &states, place)?);
+                next.extend(self.merged(&mut states, place)?);
             }
         }
         next.sort_unstable();
@@ -262,8 +237,7 @@ impl<'a> Lattice<'a> {
         let (effort, n_seen) = (self.tables.stepper.effort(), self.tables.n_seen());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
         let seen = n_seen.saturating_sub(std::mem::replace(&mut self.n_seen, n_seen));
-        let nodes_per_step = if self.guide.merging == Merging::Exact { NODES_PER_STEP } else { 1 };
-        Ok(self.work.spend(made / ITEMS_PER_STEP + seen as usize / nodes_per_step)?)
+        Ok(self.work.spend(made / ITEMS_PER_STEP + seen as usize / NODES_PER_STEP)?)
     }
 
     /// Counts steps.
@@ -314,7 +288,7 @@ impl<'a> Lattice<'a> {
     /// What one token, any, makes of some readings. Where several come to the remainder of the same tokens,
     /// one that stands for them goes on.
     fn spread(&mut self, level: &[Config]) -> Result<Arc<[Config]>, StepError> {
-        let key = (Box::from(level), self.guide.few.is_some(), self.guide.merging);
+        let key = (Box::from(level), self.guide.few.is_some());
         if let Some(known) = self.tables.lattice.spreads.get(&key) {
             return Ok(known.clone());
         }
@@ -377,8 +351,7 @@ impl<'a> Lattice<'a> {
             self.spend_effort()?;
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
-            self.limit(&mut states)?;
-            if let Some(config) = self.tables.stepper.merged(&language, &states, place)? {
+            if let Some(config) = self.merged(&mut states, place)? {
                 self.spend_effort()?;
                 follow(self, config, Some(&rest), &mut waiting)?;
             }
@@ -397,7 +370,7 @@ impl<'a> Lattice<'a> {
     fn ends(&mut self, slot: usize, config: Config) -> Result<Option<bool>, StepError> {
         let n_slots = self.plan.places.len();
         if slot == n_slots {
-            if self.is_bound_only() && self.plan.whole != Some(End::Sentence) {
+            if self.is_contextual() && self.plan.whole != Some(End::Sentence) {
                 return Ok(Some(true));
             }
             return self.tables.ends_whole(self.plan, config, self.work).map(Some);
@@ -411,7 +384,7 @@ impl<'a> Lattice<'a> {
         if slot < self.guide.tail {
             return Ok(None);
         }
-        if self.is_bound_only() {
+        if self.is_contextual() {
             let room = (n_slots - slot) as u32;
             let asks = self.plan.whole == Some(End::Sentence) && room <= LITTLE_ROOM;
             return Ok(Some(!asks || self.tables.may_fit(config, room, self.work)?));

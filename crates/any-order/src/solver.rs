@@ -569,11 +569,11 @@ impl Solver {
         work: &mut Work,
         run: impl FnOnce(&mut Self, &mut Work) -> Result<Decision<Witness>, StepError>,
     ) -> Result<Decision<Witness>, StepError> {
-        let (used, spent) = (work.used(), self.counters.spent());
+        let (used, spent, begun) = (work.used(), self.counters.spent(), self.counters.begin());
         let answer = run(self, work);
         let decided = answer.as_ref().is_ok_and(|answer| answer.decided().is_some());
         let steps = work.used() - used + self.counters.spent() - spent;
-        self.counters.add(stage, decided.into(), steps);
+        self.counters.add(stage, begun, (decided.into(), steps));
         answer
     }
 

@@ -630,19 +630,6 @@ impl Stepper {
         Ok(lexeme.map(|lexeme| Config { state, lexeme }))
     }
 
-    /// A parser state that reads all that this one reads, and more: see
-    /// [`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack). The state itself, if the
-    /// engine has nothing better.
-    pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, StepError> {
-        let before = self.recognizer.n_items();
-        let limited = match self.recognizer.shared_states_mut() {
-            Some(engine) => engine.limit_stack(state, depth)?,
-            None => state,
-        };
-        self.work.spend(1 + self.recognizer.n_items().saturating_sub(before))?;
-        Ok(limited)
-    }
-
     /// What the ends of all pending pieces lead to, as one parser state (`scannerless`).
     fn merged_end(&mut self, language: &Language) -> Result<Option<Config>, StepError> {
         self.pending.sort_unstable();

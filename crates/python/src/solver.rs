@@ -116,7 +116,8 @@ impl Solver {
         self.ask(py, |solver| solver.count_stages(is_on));
     }
 
-    /// What was counted: for each stage that ran a dict with `"stage"`, `"runs"`, `"decided"` and `"steps"`.
+    /// What was counted: for each stage that ran a dict with `"stage"`, `"runs"`, `"decided"`, `"steps"`
+    /// and `"seconds"`.
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let counts: Vec<_> = self.ask(py, |solver| solver.counters().iter().cloned().collect());
@@ -126,6 +127,7 @@ impl Solver {
             fields.set_item("runs", count.runs)?;
             fields.set_item("decided", count.decided)?;
             fields.set_item("steps", count.steps)?;
+            fields.set_item("seconds", count.time.as_secs_f64())?;
             Ok(fields)
         };
         counts.into_iter().map(fields).collect()

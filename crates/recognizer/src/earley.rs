@@ -186,10 +186,6 @@ pub struct Earley {
     n_merged: usize,
     /// Scratch: empty between uses.
     seen: FxHashSet<Item>,
-    /// The state in which anything may be in progress that began in it, once it is needed; and states with a
-    /// stack of limited depth upon it.
-    anywhere: Option<StateId>,
-    limited: FxHashMap<(StateId, u32), StateId>,
 }
 
 /// A set that could hold so many items is not used again.
@@ -265,8 +261,6 @@ impl Earley {
             depth: 0,
             n_merged: 0,
             seen: FxHashSet::default(),
-            anywhere: None,
-            limited: FxHashMap::default(),
         };
         this.reaches.push(SliceId::default());
         let closure = this.close(vec![(root, StateId(0))])?;
@@ -290,32 +284,6 @@ impl Earley {
     pub fn n_parse_items(&self) -> usize {
         let kernels = self.states.iter().map(|state| state.kernel.len()).sum::<usize>();
         kernels + self.all_completed.iter().map(|completed| completed.items.len()).sum::<usize>()
-    }
-
-    /// A coarser state that accepts everything that this one accepts. It remembers what is in progress and
-    /// the enclosing rules down to `depth`, and nothing below. There are finitely many of them, and few in
-    /// practice where `depth` is small. What they accept at depth 0 is a regular language (the rules of the
-    /// grammar as a network without a stack; Pereira and Wright 1991).
-    pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
-        if let Some(&known) = self.limited.get(&(state, depth)) {
-            return Ok(known);
-        }
-        let anywhere = self.anywhere()?;
-        if state == anywhere {
-            return Ok(state);
-        }
-        let (kernel, is_sentence) = self.kernel(state);
-        let mut items = kernel.to_vec();
-        for (_, origin) in &mut items {
-            *origin = match depth.checked_sub(1) {
-                None => anywhere,
-                Some(depth) => self.limit_stack(*origin, depth)?,
-            };
-        }
-        self.n_merged += items.len();
-        let limited = self.intern(Completed { items, is_sentence, reach: None })?;
-        self.limited.insert((state, depth), limited);
-        Ok(limited)
     }
 
     /// The items of a state, and whether it is one of a sentence.
@@ -613,23 +581,6 @@ impl Earley {
         self.viable.push(viable.clone());
         self.viable_ids.insert(viable, id);
         id
-    }
-
-    /// The state that waits for everything, in itself: completing a nonterminal that began in it leads to
-    /// wherever rules of the grammar go on after it.
-    fn anywhere(&mut self) -> Result<StateId, RecognizerError> {
-        if let Some(known) = self.anywhere {
-            return Ok(known);
-        }
-        let id = StateId::new(self.states.len());
-        let loops = self.grown_loops();
-        let is_open = |rest: &RestId| self.first(*rest).is_some();
-        let open = (0..self.grown.from).map(RestId::new).filter(is_open);
-        let items = open.chain(loops).map(|rest| (rest, id)).collect();
-        let closure = Completed { items, is_sentence: true, reach: None };
-        // Equal to no other state, for none has items that began in it.
-        self.anywhere = Some(self.intern(closure)?);
-        Ok(id)
     }
 
     fn prediction(&mut self, nonterminals: BitSet) -> u32 {
@@ -997,7 +948,7 @@ impl Recognizer for Earley {
             + self.completed.len() * 80
             + self.reaches.len() * 28
             + self.shapes.len() * 128
-            + (self.begins_in.len() + self.same.len() + self.limited.len()) * 48
+            + (self.begins_in.len() + self.same.len()) * 48
     }
 }
 

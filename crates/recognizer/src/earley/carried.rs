@@ -90,11 +90,6 @@ impl Earley {
                 open.pop();
                 continue;
             }
-            if of.anywhere == Some(state) {
-                let anywhere = self.anywhere()?;
-                known.insert(state, anywhere);
-                continue;
-            }
             let (kernel, is_sentence) = of.kernel(state);
             let n_open = open.len();
             open.extend(kernel.iter().map(|item| item.1).filter(|origin| !known.contains_key(origin)));

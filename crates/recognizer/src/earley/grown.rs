@@ -19,9 +19,6 @@ use rustc_hash::FxHashMap;
 use super::{Earley, Rest, RestId, State};
 use crate::{Left, RecognizerError, StateId};
 
-/// In place of a state: any of them, of which nothing is remembered. It has all symbols and accepts.
-const LOOP: u32 = u32::MAX;
-
 /// In place of an automaton: there is none.
 const NONE: u32 = u32::MAX;
 
@@ -118,10 +115,8 @@ impl Grown {
         if let Some(&known) = self.ids.get(&(automaton, state)) {
             return known;
         }
-        let (symbols, accepts, needed) = match state {
-            LOOP => ((0..of.symbols.len() as u32).collect(), true, 0),
-            _ => (of.automaton.symbols(state), of.automaton.accepts(state), of.automaton.minimum(state)),
-        };
+        let symbols = of.automaton.symbols(state);
+        let (accepts, needed) = (of.automaton.accepts(state), of.automaton.minimum(state));
         let own = &self.own[automaton as usize];
         let id = if accepts && symbols.is_empty() {
             own.end
@@ -168,18 +163,17 @@ impl Grown {
     pub fn left(&self, cfg: &Cfg, rest: RestId) -> impl Iterator<Item = Symbol> + use<> {
         let left = self.get(rest).map(|grown| {
             let automaton = &cfg.automata[grown.automaton as usize];
-            automaton.left(if grown.state == LOOP { 0 } else { automaton.needed(grown.state) })
+            automaton.left(automaton.needed(grown.state))
         });
         left.into_iter().flatten()
     }
 
     /// The left side of a rest, and the state behind one of its symbols. `None` if that is not known, for the
-    /// automaton has too many states, or none is remembered.
+    /// automaton has too many states.
     fn after<'a>(&self, cfg: &'a Cfg, rest: RestId, number: u32) -> Option<(&'a Automaton, Option<u32>)> {
         let grown = self.get(rest)?;
         let automaton = &cfg.automata[grown.automaton as usize];
-        let step = || automaton.automaton.step(grown.state, number).ok();
-        Some((automaton, (grown.state != LOOP).then(step).flatten()))
+        Some((automaton, automaton.automaton.step(grown.state, number).ok()))
     }
 
     /// The left side, and a lower bound on the terminals that are left behind a symbol.
@@ -206,7 +200,7 @@ impl Grown {
     /// What is left of a rest here.
     pub fn in_state(&self, rest: RestId) -> Option<Left<'static>> {
         let GrownRest { automaton, state, .. } = self.get(rest)?;
-        Some(Left::Automaton(*automaton as usize, (*state != LOOP).then_some(*state)))
+        Some(Left::Automaton(*automaton as usize, Some(*state)))
     }
 
     /// The left side, and what is left behind a symbol.
@@ -321,7 +315,7 @@ impl Earley {
         }
         let Some(&GrownRest { automaton, state, .. }) = grown.get(rest) else { return Ok(rest) };
         let of = &cfg.automata[automaton as usize];
-        let next = if state == LOOP { LOOP } else { of.automaton.step(state, number)? };
+        let next = of.automaton.step(state, number)?;
         let n_before = rests.len();
         let next = grown.intern(of, automaton, next, rests);
         grown.steps.insert((rest, number), next);
@@ -334,8 +328,7 @@ impl Earley {
     /// [`RuleAutomaton::kind`]: anygram_grammar::automata::RuleAutomaton::kind
     pub(super) fn kind(&self, rest: RestId) -> Option<(u32, u32)> {
         let &GrownRest { automaton, state, .. } = self.grown.get(rest)?;
-        let kind = |state| self.cfg.automata[automaton as usize].automaton.kind(state);
-        Some((automaton, kind(Some(state).filter(|&state| state != LOOP)?)?))
+        Some((automaton, self.cfg.automata[automaton as usize].automaton.kind(state)?))
     }
 
     /// One rest for several of a kind ([`RuleAutomaton::joined`]).
@@ -366,7 +359,6 @@ impl Earley {
         let mut at = rest;
         for symbol in symbols {
             match self.grown.get(at) {
-                Some(GrownRest { state: LOOP, .. }) => return Ok(true),
                 Some(GrownRest { symbols, .. }) if symbols.binary_search(&symbol).is_ok() => {}
                 // It is complete, or of no automaton.
                 Some(_) => return Ok(false),
@@ -381,13 +373,6 @@ impl Earley {
     pub(super) fn lacking(&self, rest: RestId, last: &[u32]) -> u32 {
         let Some(&GrownRest { automaton, .. }) = self.grown.get(rest) else { return 0 };
         self.cfg.automata[automaton as usize].automaton.lacking(last)
-    }
-
-    /// A rest for each automaton that stands for any of its states.
-    pub(super) fn grown_loops(&mut self) -> Vec<RestId> {
-        let Self { cfg, grown, rests, .. } = self;
-        let automata = cfg.automata.iter().enumerate();
-        automata.map(|(at, of)| grown.intern(of, at as u32, LOOP, rests)).collect()
     }
 
     /// The rest of a [name](Grown::name).

@@ -65,7 +65,7 @@ impl Earley {
         items: &mut [Item],
         looked_into: &mut LookedInto,
     ) -> Result<(), RecognizerError> {
-        if self.is_compared(from) || self.anywhere == Some(from) {
+        if self.is_compared(from) {
             return Ok(());
         }
         for (rest, origin) in items {
@@ -223,7 +223,7 @@ impl Earley {
         let ends = |&&(rest, _): &&Item| self.first(rest).is_some() && self.is_end(rest);
         let mut origins = kernel.iter().filter(ends).map(|&(_, origin)| origin);
         let Some(around) = origins.next() else { return Ok(from) };
-        if around == from || self.anywhere == Some(around) || origins.any(|origin| origin != around) {
+        if around == from || origins.any(|origin| origin != around) {
             return Ok(from);
         }
         if self.n_compared > COMPARED_AT_FIRST + COMPARED_PER_ITEM.saturating_mul(self.n_items) {

@@ -353,30 +353,6 @@ fn adopted_states_read_on_as_they_did() {
     assert!(n_compared > 10_000, "{n_compared} states were compared");
 }
 
-#[test]
-fn a_limited_stack_reads_all_that_automata_read() {
-    let mut n_compared = 0;
-    for seed in 0..6_000 {
-        let mut random = Random::new(seed);
-        let Some((cfg, _)) = random_cfgs(&mut random) else { continue };
-        let mut engine = Earley::new(cfg, LIMITS).unwrap().sharing_origins();
-        let mut points = vec![(engine.start(), engine.start())];
-        for _ in 0..30 {
-            let (whole, limited) = points[random.below(points.len())];
-            let limited = engine.limit_stack(limited, random.below(3) as u32).unwrap();
-            let terminal = Some(TerminalId::new(random.below(N_TERMINALS)));
-            let next = engine.extend(&[Edge { from: limited, terminal }]).unwrap();
-            let Some(whole) = engine.extend(&[Edge { from: whole, terminal }]).unwrap() else { continue };
-            let Some(next) = next else { panic!("seed {seed}: refuses what is read") };
-            assert!(engine.viable(whole).is_subset(engine.viable(next)), "seed {seed}");
-            assert!(!engine.is_sentence(whole) || engine.is_sentence(next), "seed {seed}");
-            points.push((whole, next));
-            n_compared += 1;
-        }
-    }
-    assert!(n_compared > 2_000, "{n_compared} points were compared");
-}
-
 /// Keys in any order, each at most once, the first few of them required, with commas between members. Symbol
 /// `i` is the member of key `i`; the last symbol is the comma.
 #[derive(Debug)]

@@ -68,35 +68,3 @@ fn sharing_origins_changes_nothing_that_can_be_seen() {
     }
     assert!(n_compared > 5_000, "{n_compared} points of lattices were compared");
 }
-
-#[test]
-fn a_limited_stack_reads_all_that_the_whole_one_reads() {
-    let (mut n_compared, mut n_sharp) = (0, 0);
-    for seed in 0..600 {
-        let mut random = Random::new(seed);
-        let Some(cfg) = random_cfg(&mut random) else { continue };
-        let mut engine = Earley::new(cfg, RecognizerLimits::default()).unwrap().sharing_origins();
-        let mut points = vec![(engine.start(), engine.start())];
-        for _ in 0..60 {
-            let (whole, limited) = points[random.below(points.len())];
-            let depth = random.below(4) as u32;
-            let limited = engine.limit_stack(limited, depth).unwrap();
-            assert_eq!(engine.limit_stack(limited, depth), Ok(limited), "seed {seed}: limiting twice");
-            let terminal = Some(TerminalId::new(random.below(N_TERMINALS)));
-            let next = engine.extend(&[Edge { from: limited, terminal }]).unwrap();
-            let Some(whole) = engine.extend(&[Edge { from: whole, terminal }]).unwrap() else {
-                n_sharp += usize::from(next.is_none());
-                continue;
-            };
-            let Some(next) = next else { panic!("seed {seed}: depth {depth} refuses what is read") };
-            assert!(engine.viable(whole).is_subset(engine.viable(next)), "seed {seed}: depth {depth}");
-            assert!(!engine.is_sentence(whole) || engine.is_sentence(next), "seed {seed}: depth {depth}");
-            points.push((whole, next));
-            n_compared += 1;
-        }
-    }
-    assert!(
-        n_compared > 5_000 && n_sharp > 5_000,
-        "{n_compared} points were compared, {n_sharp} refused by both"
-    );
-}
