@@ -23,9 +23,6 @@ pub(crate) struct Since {
     n_few: usize,
 }
 
-/// Tokens of which a list is sorted. Of more the row is read, in which they are in order.
-const MOST_SORTED: usize = 64;
-
 /// Rows of one union that are kept apart; of more it is cheaper to make one.
 const MANY_ROWS: usize = 4;
 
@@ -90,7 +87,7 @@ impl<'a> Collected<'a> {
     /// All of them.
     pub fn tokens(&self) -> Tokens {
         let n_words = self.words.len();
-        match self.is_listed && self.many.is_empty() && self.few.len() <= MOST_SORTED.min(n_words / 8) {
+        match self.is_listed && self.many.is_empty() && self.few.len() <= n_words / 8 {
             true => Tokens::new(self.few.clone(), n_words),
             false => Tokens::of_row(self.words),
         }

@@ -44,7 +44,8 @@ impl Tokens {
     pub fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
         // A list costs about as much as a row when it has an eighth of its words: its bits are scattered.
         if tokens.len() <= n_words / 8 {
-            tokens.sort_unstable();
+            // Mostly they are some lists, each in order, which this sort makes use of.
+            tokens.sort();
             tokens.dedup();
             return Self::Few(tokens.into());
         }
