@@ -66,7 +66,7 @@ const COSTS_AFTER: usize = 16;
 /// Open tokens of a hole that are told apart by what has to stand left of them.
 const MOST_NARROW: usize = 1_024;
 
-/// The part of all steps that merged readings with whole stacks take in `contextual`.
+/// The part of all steps that merged readings take in `contextual`.
 const PART_OF_MEETING: usize = 8;
 
 /// How often the part is halved that they take, where most of what was open stayed so
@@ -535,7 +535,7 @@ impl<'a> Question<'a> {
         true
     }
 
-    /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible,
+    /// Decides rows by merged readings: what they find possible in `longest` is admissible,
     /// what they find impossible in the lexer's own mode is not. In `contextual` that may leave something
     /// between. `None` if it took too long to see what is possible.
     fn meet(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {

@@ -428,3 +428,24 @@ fn hash_of_row(words: &[u32]) -> u64 {
     rest.iter().for_each(|&word| hasher.write_u32(word));
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_parts_hold_is_counted_once_a_generation() {
+        let row = || Arc::new(Tokens::Many(vec![1; 1_000].into()));
+        let (common, mut memo) = (row(), Memo::default());
+        for at in 0..10 {
+            let partial = Partial::holding([common.clone(), row()].into());
+            memo.younger.put(&[PART, at], Node::Partial(Arc::new(partial)));
+        }
+        assert!((44_000..48_000).contains(&memo.memory_usage()), "{}", memo.memory_usage());
+        // Brought over, they are held there too.
+        memo.begin_generation();
+        let node = memo.older.nodes[0].clone();
+        memo.younger.put(&[PART, 0], node);
+        assert!((8_000..9_000).contains(&memo.younger.bytes), "{}", memo.younger.bytes);
+    }
+}

@@ -118,6 +118,12 @@ impl What {
 }
 
 impl Partial {
+    /// One that holds some sets.
+    #[cfg(test)]
+    pub fn holding(found: Box<[Arc<Tokens>]>) -> Self {
+        Self { found, readings: Box::default(), tasks: Box::default() }
+    }
+
     /// Bytes on the heap, without what is held.
     pub fn memory_usage(&self) -> usize {
         let lists = size_of_val(&*self.found) + size_of_val(&*self.readings) + size_of_val(&*self.tasks);
