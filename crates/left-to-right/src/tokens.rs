@@ -16,6 +16,23 @@ pub fn set_bit(words: &mut [u32], id: usize) {
     words[id / MASK_BITS] |= 1 << (id % MASK_BITS);
 }
 
+/// Sets the bits of all tokens from one on and before another.
+fn set_bits(words: &mut [u32], from: usize, to: usize) {
+    let (first, last) = (from / MASK_BITS, to / MASK_BITS);
+    let (low, high) = (u32::MAX << (from % MASK_BITS), !(u32::MAX << (to % MASK_BITS)));
+    match words.get_mut(first..last) {
+        Some([begin, whole @ ..]) => {
+            *begin |= low;
+            whole.fill(u32::MAX);
+            if high != 0 {
+                words[last] |= high;
+            }
+        }
+        _ if from < to => words[first] |= low & high,
+        _ => {}
+    }
+}
+
 /// Clears a token's bit.
 pub fn clear_bit(words: &mut [u32], id: usize) {
     words[id / MASK_BITS] &= !(1 << (id % MASK_BITS));
@@ -54,7 +71,8 @@ impl Tokens {
         Self::Many(words.into())
     }
 
-    /// Those at some ranges of sorted positions of a trie. Cost: their number.
+    /// Those at some ranges of sorted positions of a trie. Cost: their number; or, of a vocabulary's trie, the
+    /// number of the others and the words of a row.
     pub(crate) fn of_ranges(trie: &TokenTrie, ranges: &[(u32, u32)], n_words: usize) -> Self {
         let tokens = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
         let n_tokens: usize = ranges.iter().map(|(lo, hi)| (hi - lo) as usize).sum();
@@ -64,7 +82,20 @@ impl Tokens {
             return Self::new(list, n_words);
         }
         let mut words = vec![0; n_words];
-        tokens.for_each(|token| set_bit(&mut words, token.index()));
+        if 2 * n_tokens < trie.n_tokens() || trie.id_ranges().is_empty() {
+            tokens.for_each(|token| set_bit(&mut words, token.index()));
+            return Self::Many(words.into());
+        }
+        trie.id_ranges().iter().for_each(|ids| set_bits(&mut words, ids.start as usize, ids.end as usize));
+        let mut ranges = ranges.to_vec();
+        // Mostly they are some lists, each in order, which this sort makes use of.
+        ranges.sort();
+        let mut at = 0;
+        for (lo, hi) in ranges.into_iter().chain([(trie.n_tokens() as u32, u32::MAX)]) {
+            let others = trie.order().get(at as usize..lo as usize).unwrap_or_default();
+            others.iter().for_each(|token| clear_bit(&mut words, token.index()));
+            at = at.max(hi);
+        }
         Self::Many(words.into())
     }
 
@@ -356,6 +387,36 @@ mod tests {
     fn drawn(random: &mut Random, percent: usize) -> Vec<TokenId> {
         let all = (0..N_WORDS * MASK_BITS).map(TokenId::new);
         all.filter(|_| random.chance(percent)).collect()
+    }
+
+    #[test]
+    fn ranges_of_a_trie_are_their_tokens() {
+        let mut n_many = [0; 2];
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let n_tokens = *random.choose(&[0, 1, 40, 2_000]);
+            let (from, every) = (random.below(70), *random.choose(&[1, 1, 1, 3, 50]));
+            let mut spelled: Vec<(TokenId, [u8; 2])> = Vec::new();
+            for at in 0..n_tokens {
+                if every == 1 || !random.chance(100 / every) {
+                    let bytes = [random.below(256) as u8, random.below(256) as u8];
+                    spelled.push((TokenId::new(from + at), bytes));
+                }
+            }
+            let trie = TokenTrie::new(spelled.iter().map(|(token, bytes)| (*token, &bytes[..])));
+            let mut ranges: Vec<(u32, u32)> = (0..random.below(9))
+                .map(|_| (random.below(trie.n_tokens() + 1) as u32, random.below(trie.n_tokens() + 1) as u32))
+                .map(|(one, other)| (one.min(other), one.max(other)))
+                .collect();
+            ranges.extend(random.chance(30).then_some((0, trie.n_tokens() as u32)));
+            let tokens = Tokens::of_ranges(&trie, &ranges, N_WORDS);
+            n_many[usize::from(!trie.id_ranges().is_empty())] +=
+                usize::from(matches!(tokens, Tokens::Many(_)));
+            let all = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+            let must = Tokens::new(all.copied().collect(), N_WORDS);
+            assert_eq!(listed(&tokens), listed(&must), "seed {seed}");
+        }
+        assert!(n_many.iter().all(|&n| n > 20), "{n_many:?}");
     }
 
     #[test]

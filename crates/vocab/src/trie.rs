@@ -44,6 +44,8 @@ pub struct TokenTrie {
     root_heights: Vec<u16>,
     /// The different sets of characters below nodes.
     alphabets: Arc<[Alphabet]>,
+    /// The ids of all tokens, see [`TokenTrie::id_ranges`].
+    id_ranges: Vec<Range<u32>>,
 }
 
 /// A node, and what its subtree shares with it.
@@ -103,6 +105,7 @@ impl TokenTrie {
         }
         let mut trie = builder.finish();
         trie.order = sorted.iter().map(|(.., id)| *id).collect();
+        trie.id_ranges = id_ranges(&trie.order);
         let alphabets = Alphabets::new(&trie);
         trie.set_alphabets(alphabets);
         trie
@@ -145,6 +148,7 @@ impl TokenTrie {
             }
         }
         let mut trie = builder.finish();
+        trie.id_ranges = id_ranges(&order);
         trie.order = order;
         let alphabets = Alphabets::with_places(&trie, places).ok_or(Unsorted::Places)?;
         trie.set_alphabets(alphabets);
@@ -166,8 +170,10 @@ impl TokenTrie {
         below.records.push(Record { alphabet: self.alphabet_of_all([].into_iter()), ..Record::default() });
         // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
         // with low bytes last.
-        let n_most: usize = tops.iter().map(|&top| self.end(top).index() - top.index()).sum();
-        below.records.reserve(n_most.min(self.n_nodes()) + 1);
+        let n_nodes: usize = tops.iter().map(|&top| self.end(top).index() - top.index()).sum();
+        let n_tokens: usize = tops.iter().map(|&top| self.tokens_below(top).len()).sum();
+        below.records.reserve(n_nodes.min(self.n_nodes()) + 1);
+        below.order.reserve(n_tokens.min(self.n_tokens()));
         let mut waiting: Vec<Waiting> = tops.iter().map(|&top| Waiting::new(self.byte(top), top)).collect();
         waiting.sort_unstable();
         // Open nodes, each with where its part of `waiting` begins.
@@ -232,8 +238,8 @@ impl TokenTrie {
         }
         below.records.push(Record { low: below.order.len() as u32, ..Record::default() });
         below.set_root_heights();
-        below.records.shrink_to_fit();
-        below.order.shrink_to_fit();
+        shrink(&mut below.records);
+        shrink(&mut below.order);
         below
     }
 
@@ -270,6 +276,7 @@ impl TokenTrie {
             root_children: vec![0; 256],
             root_heights: vec![0; 256],
             alphabets: Arc::default(),
+            id_ranges: Vec::new(),
         }
     }
 
@@ -311,6 +318,12 @@ impl TokenTrie {
     /// The tokens in the order of their bytes, those with equal bytes in the order of their ids.
     pub fn order(&self) -> &[TokenId] {
         &self.order
+    }
+
+    /// The ids of all tokens, ascending, where they are few ranges and each id is there once; else nothing.
+    /// (A trie of what is left of tokens, [`TokenTrie::below`], does not say.)
+    pub fn id_ranges(&self) -> &[Range<u32>] {
+        &self.id_ranges
     }
 
     /// All that is known of a node.
@@ -559,6 +572,35 @@ impl TokenTrie {
     }
 }
 
+/// See [`TokenTrie::id_ranges`].
+fn id_ranges(order: &[TokenId]) -> Vec<Range<u32>> {
+    let n_ids = order.iter().map(|token| token.index() + 1).max().unwrap_or(0);
+    // Ids may be any numbers.
+    if n_ids > 2 * order.len() {
+        return Vec::new();
+    }
+    let mut is_there = vec![false; n_ids];
+    let is_once = order.iter().all(|token| !std::mem::replace(&mut is_there[token.index()], true));
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for id in (0..).zip(&is_there).filter(|(_, is_there)| **is_there).map(|(id, _)| id) {
+        match ranges.last_mut() {
+            Some(last) if last.end == id => last.end += 1,
+            _ => ranges.push(id..id + 1),
+        }
+    }
+    if is_once && ranges.len() <= FEW_RANGES { ranges } else { Vec::new() }
+}
+
+/// Most vocabularies have some special tokens in between, and behind them all.
+const FEW_RANGES: usize = 64;
+
+/// Gives back what a vector does not need, if it is much: a copy costs more than a little memory.
+fn shrink<T>(vector: &mut Vec<T>) {
+    if vector.len() < vector.capacity() / 4 * 3 {
+        vector.shrink_to_fit();
+    }
+}
+
 fn height(known: u16) -> usize {
     match known {
         u16::MAX => usize::MAX,
@@ -799,6 +841,7 @@ mod tests {
             for trie in [&mut below, &mut expected] {
                 trie.alphabets = Arc::default();
                 trie.records.iter_mut().for_each(|record| record.alphabet = 0);
+                trie.id_ranges.clear();
             }
             assert_eq!(format!("{below:?}"), format!("{expected:?}"));
         }
