@@ -18,7 +18,7 @@
 //! has bounds by characters ([`Telling`]).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -102,8 +102,6 @@ pub(crate) struct Fate {
     /// Nodes below which all characters lead back to their state, and no piece ends; with that state, and the
     /// characters that lead there.
     runs: Vec<(NodeId, Known, u64)>,
-    /// The tokens of the runs, once somebody has bounds that these may not keep within.
-    of_runs: OnceLock<Vec<Counted>>,
     /// The nodes before which the piece can end, each with the characters that it then has.
     tops: Vec<(NodeId, u64)>,
     /// So many characters none of them has more than.
@@ -230,7 +228,8 @@ impl Walked {
         ranges
     }
 
-    /// What of a fate keeps within bounds. Cost, once for the same: all of it.
+    /// What of a fate keeps within bounds. Cost, once for the same: the different numbers of characters that
+    /// tokens have × words.
     pub fn within(&self, fate: &Fate, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Arc<Within> {
         let least = if fate.is_end { bounds.least.min(fate.most.saturating_add(1)) } else { 0 };
         let bounds = Bounds { least, most: bounds.most.min(fate.most) };
@@ -245,31 +244,30 @@ impl Walked {
 
     fn only(&self, fate: &Fate, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Within {
         let is_in = |count: u64| (bounds.least..=bounds.most).contains(&count);
-        let kept = |counted: &[Counted]| -> Vec<(u32, u32)> {
-            counted.iter().filter(|range| is_in(range.1)).map(|range| range.0).collect()
-        };
-        let mut ranges = kept(&fate.ranges);
-        // No piece ends in a run, so it has nothing to do with the fewest.
-        if bounds.most >= fate.most {
-            ranges.extend(fate.runs.iter().map(|&(top, ..)| {
+        let tops = fate.tops.iter().filter(|top| is_in(top.1)).map(|top| top.0).collect();
+        if bounds.least == 0 && bounds.most >= fate.most {
+            let whole = |&(top, ..): &(NodeId, Known, u64)| {
                 let node = trie.node(top);
                 (node.own_hi as u32, node.hi as u32)
-            }));
-        } else {
-            ranges.extend(kept(fate.of_runs.get_or_init(|| self.count(&fate.runs, trie))));
+            };
+            let ranges = fate.ranges.iter().map(|range| range.0).chain(fate.runs.iter().map(whole));
+            let ranges: Vec<(u32, u32)> = ranges.collect();
+            return Within { tokens: Arc::new(Tokens::of_ranges(trie, &ranges, n_words)), tops };
         }
-        let tops = fate.tops.iter().filter(|top| is_in(top.1)).map(|top| top.0);
-        Within { tokens: Arc::new(Tokens::of_ranges(trie, &ranges, n_words)), tops: tops.collect() }
+        let mut words = vec![0; n_words];
+        let by_count = self.by_count(fate, trie, n_words).iter().filter(|(count, _)| is_in(*count));
+        by_count.for_each(|(_, within)| within.tokens.add_to(&mut words));
+        Within { tokens: Arc::new(Tokens::of_row(&words)), tops }
     }
 
     /// What becomes of tokens with a fate by the characters that they have inside the piece, ascending. Cost,
-    /// once: all of it.
+    /// once: all of it, and the nodes of its runs.
     pub fn by_count<'a>(&self, fate: &'a Fate, trie: &TokenTrie, n_words: usize) -> &'a [(u64, Within)] {
         fate.by_count.get_or_init(|| {
-            let of_runs = fate.of_runs.get_or_init(|| self.count(&fate.runs, trie));
-            let mut all: BTreeMap<u64, Part> = BTreeMap::new();
-            for &(range, count) in fate.ranges.iter().chain(of_runs) {
-                all.entry(count).or_default().0.push(range);
+            let of_runs = self.count(&fate.runs, trie);
+            let mut all: FxHashMap<u64, Part> = FxHashMap::default();
+            for &((lo, hi), count) in fate.ranges.iter().chain(&of_runs) {
+                add_range(&mut all.entry(count).or_default().0, lo..hi);
             }
             for &(top, count) in &fate.tops {
                 all.entry(count).or_default().1.push(top);
@@ -278,7 +276,9 @@ impl Walked {
                 let tokens = Arc::new(Tokens::of_ranges(trie, &ranges, n_words));
                 (count, Within { tokens, tops: tops.into() })
             };
-            all.into_iter().map(within).collect()
+            let mut all: Vec<(u64, Within)> = all.into_iter().map(within).collect();
+            all.sort_unstable_by_key(|part| part.0);
+            all.into()
         })
     }
 
@@ -350,7 +350,6 @@ impl Walking<'_> {
                 is_end: kind.0,
                 ranges: Vec::new(),
                 runs: Vec::new(),
-                of_runs: OnceLock::new(),
                 tops: Vec::new(),
                 most: 0,
                 within: Mutex::default(),
