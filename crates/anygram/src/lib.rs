@@ -23,7 +23,7 @@
 //! |---|---|
 //! | [`Compiler`] | options; turns the text of a grammar into a [`Language`] |
 //! | [`Language`] | a compiled grammar; immutable, shared, knows texts but no tokens |
-//! | [`Vocabulary`] | the tokens of a model |
+//! | [`Vocabulary`] | the tokens of a model; [`prepare`] does ahead what first JSON schemas would wait for |
 //! | [`Tree`] | the parse tree of a finished text |
 //! | [`Captures`] | which part of a text is which rule, while it is being written |
 //! | [`tools`] | tools of a model as a structural tag ([`GrammarFormat::StructuralTag`]) |
@@ -101,8 +101,10 @@ pub use anygram_recognizer::probe::Probe;
 pub use anygram_recognizer::{Engine, RecognizerLimits};
 pub use anygram_vocab::{Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, Vocabulary};
 
+mod prepare;
 mod schema_place;
 
+pub use prepare::prepare;
 pub use schema_place::{SchemaPlace, schema_place};
 
 /// How a grammar is written.

@@ -213,19 +213,18 @@ impl Walked {
     }
 
     /// The tokens of runs, with what they count. Cost: the nodes of the runs.
-    fn count(&self, runs: &[(NodeId, Known, u64)], trie: &TokenTrie) -> Vec<Counted> {
-        let (mut ranges, mut ancestors) = (Vec::new(), Vec::new());
+    fn count(&self, runs: &[(NodeId, Known, u64)], trie: &TokenTrie, mut add: impl FnMut(Counted)) {
+        let mut ancestors = Vec::new();
         for &(top, state, count) in runs {
             let below = NodeId(top.0 + 1)..trie.end(top);
             let walk = trie.descend_with(&mut ancestors, below, (state, count), |&(before, count), at| {
                 let (next, is_counted) = self.step(before, trie.byte(at));
                 let (node, count) = (trie.node(at), count + u64::from(is_counted));
-                add_counted(&mut ranges, (node.lo as u32, node.own_hi as u32), count);
+                add(((node.lo as u32, node.own_hi as u32), count));
                 Ok::<_, Infallible>(Some((next, count)))
             });
             walk.unwrap_or_else(|never| match never {});
         }
-        ranges
     }
 
     /// What of a fate keeps within bounds. Cost, once for the same: the different numbers of characters that
@@ -264,11 +263,11 @@ impl Walked {
     /// once: all of it, and the nodes of its runs.
     pub fn by_count<'a>(&self, fate: &'a Fate, trie: &TokenTrie, n_words: usize) -> &'a [(u64, Within)] {
         fate.by_count.get_or_init(|| {
-            let of_runs = self.count(&fate.runs, trie);
             let mut all: FxHashMap<u64, Part> = FxHashMap::default();
-            for &((lo, hi), count) in fate.ranges.iter().chain(&of_runs) {
-                add_range(&mut all.entry(count).or_default().0, lo..hi);
-            }
+            let mut add =
+                |((lo, hi), count): Counted| add_range(&mut all.entry(count).or_default().0, lo..hi);
+            fate.ranges.iter().copied().for_each(&mut add);
+            self.count(&fate.runs, trie, add);
             for &(top, count) in &fate.tops {
                 all.entry(count).or_default().1.push(top);
             }

@@ -1,0 +1,85 @@
+//! What the first requests of a process would wait for, done ahead.
+
+use anygram_left_to_right::{Constraint, MatchError};
+use anygram_vocab::Vocabulary;
+
+use crate::{Compiler, GrammarFormat};
+
+/// What schemas have in common: strings, of any length and of bounded ones, numbers, constants, lists, and a
+/// place for anything.
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "text": {"type": "string", "minLength": 1, "maxLength": 20},
+        "count": {"type": "integer"},
+        "size": {"type": "number"},
+        "kind": {"enum": ["one", "two", 3]},
+        "holds": {"type": "boolean"},
+        "list": {"type": "array", "items": {"type": "string"}},
+        "more": {}
+    },
+    "required": ["name", "text", "count", "size", "kind", "list"]
+}"#;
+
+/// Valid texts, as models write them and without blanks.
+const TEXTS: [&str; 2] = [
+    r#"{"name": "The \"name\", of 12 a", "text": "A short text", "count": 12, "size": -1.5e3, "kind": "one", "holds": true, "list": ["a", "b"], "more": {"items": [{"id": 12, "ok": true}, null, -1.5]}}"#,
+    r#"{"name":"a","text":"b","count":0,"size":0.5,"kind":3,"list":[],"more":[{"id":"a"},{}]}"#,
+];
+
+/// Finds out ahead what the first JSON schemas of a process would wait for: what the tokens of a vocabulary
+/// do in strings, in numbers, and between the values. It is kept beside the vocabulary and serves all
+/// languages that have such pieces; masks are the same with and without.
+///
+/// For servers, when they start. Cost, once for a vocabulary: about as much as a fifth of loading it. What a
+/// vocabulary has no tokens for is left out.
+///
+/// ```
+/// use anygram::{Vocabulary, prepare};
+///
+/// let vocabulary = Vocabulary::builtin();
+/// prepare(&vocabulary);
+/// ```
+pub fn prepare(vocabulary: &Vocabulary) {
+    // Who asks for a mask is told why there is none.
+    drop(masks(vocabulary));
+}
+
+/// How many masks were computed.
+fn masks(vocabulary: &Vocabulary) -> Result<usize, MatchError> {
+    let Ok(language) = Compiler::default().compile(GrammarFormat::JsonSchema, SCHEMA) else { return Ok(0) };
+    let Ok(constraint) = Constraint::new(language, vocabulary.clone()) else { return Ok(0) };
+    let (mut n_masks, mut words) = (0, vec![0; constraint.mask_words()]);
+    for text in TEXTS {
+        let (mut output, mut left) = (constraint.matcher()?, text.as_bytes());
+        loop {
+            output.mask_into(&mut words)?;
+            n_masks += 1;
+            // The longest of the tokens: encoding, with tables of its own, is for those who have texts.
+            let Some((n_bytes, token)) = vocabulary.trie().prefixes(left).last() else { break };
+            output.advance(token)?;
+            left = &left[n_bytes..];
+        }
+    }
+    Ok(n_masks)
+}
+
+#[cfg(test)]
+mod tests {
+    use anygram_vocab::SpecialIds;
+
+    use super::*;
+
+    #[test]
+    fn all_of_the_texts_is_prepared() {
+        // One token a byte.
+        let bytes = (0..=u8::MAX).map(|byte| [byte]);
+        let bytes: Vec<[u8; 1]> = bytes.collect();
+        let vocabulary = Vocabulary::from_tokens(&bytes, SpecialIds::default()).unwrap();
+        assert_eq!(masks(&vocabulary), Ok(TEXTS.iter().map(|text| text.len() + 1).sum()));
+        // Only some of them.
+        let vocabulary = Vocabulary::from_tokens([b"{", b"}"], SpecialIds::default()).unwrap();
+        assert!(masks(&vocabulary).is_ok());
+    }
+}
