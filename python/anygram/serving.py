@@ -181,7 +181,8 @@ class CompileService:
         seconds: how long a request waits, by default; `None` is without end.
         threads: how many compile at once, by default one for each two cores.
         error_texts: whether errors show parts of grammars and outputs.
-        prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first
+        prepared_masks: the most masks that are computed with each grammar; with 0 none are, the vocabulary is
+            not prepared for JSON schemas (`Vocabulary.prepare`) either, and the first
             steps of outputs compute them.
         work_ahead: the most masks that are computed ahead for an output while the model computes, on a thread
             of a low priority; with 0 none are. Of use where grammars are new and a core has time for it.
@@ -227,6 +228,8 @@ class CompileService:
         self.options: dict[str, Any] = {**DEFAULTS, **(options or {})}
         # Wrong options are an error of the server when it starts, not of its requests.
         _compiler(self.options)
+        if prepared_masks:
+            vocabulary.prepare()
         self.max_entries, self.max_bytes = max_entries, max_bytes
         self.max_waiting, self.max_source_bytes = max_waiting, max_source_bytes
         self.seconds = seconds

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::mem::offset_of;
 
-use anygram::{LoadOptions, SpecialIds, TokenId, Vocabulary};
+use anygram::{LoadOptions, SpecialIds, TokenId, Vocabulary, prepare};
 
 use crate::error::{Failure, anygram_code, anygram_error, guard};
 use crate::handles::{Handle, free, get, keep};
@@ -157,6 +157,25 @@ pub unsafe extern "C" fn anygram_vocabulary_save(
 ) -> anygram_code {
     // SAFETY: the caller's promise.
     unsafe { guard(error, || Ok(get(vocabulary)?.save(text("path", path)?)?)) }
+}
+
+/// Finds out ahead what the first JSON schemas of a process would wait for: what the tokens of a vocabulary
+/// do in strings, in numbers and between values. For servers, when they start; it takes about a quarter of the
+/// time that loading takes. Masks are the same with and without.
+///
+/// # Safety
+/// Pointers and lengths fit together, as `docs/c-api.md` promises.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn anygram_vocabulary_prepare(
+    vocabulary: *const anygram_vocabulary,
+    error: *mut anygram_error,
+) -> anygram_code {
+    let work = || {
+        prepare(&*get(vocabulary)?);
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { guard(error, work) }
 }
 
 /// The small vocabulary of 4,096 tokens that travels with the library, for examples and tests.

@@ -91,6 +91,10 @@ int main(void) {
     EXPECT(ANYGRAM_IO, anygram_vocabulary_from_file("no such file.json", NULL, &vocabulary, &error));
     EXPECT(ANYGRAM_OK, anygram_vocabulary_builtin(&vocabulary, &error));
 
+    /* Nothing but time depends on it. */
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_prepare(vocabulary, &error));
+    EXPECT(ANYGRAM_BAD_HANDLE, anygram_vocabulary_prepare(NULL, &error));
+
     /* Saved vocabularies: what was saved, cut off, altered. */
     char saved[64];
     snprintf(saved, sizeof saved, "/tmp/anygram-misuse-%ld.anyvocab", (long)getpid());
