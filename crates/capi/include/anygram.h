@@ -213,8 +213,8 @@ anygram_code anygram_vocabulary_save(const anygram_vocabulary *vocabulary,
                                      anygram_error *error);
 
 // Finds out ahead what the first JSON schemas of a process would wait for: what the tokens of a vocabulary
-// do in strings, in numbers and between values. For servers, when they start; it takes about a quarter of the
-// time that loading takes. Masks are the same with and without.
+// do in strings, in numbers and between values. For servers, when they start; it takes about a quarter of
+// the time that loading takes. Masks are the same with and without.
 anygram_code anygram_vocabulary_prepare(const anygram_vocabulary *vocabulary, anygram_error *error);
 
 // The small vocabulary of 4,096 tokens that travels with the library, for examples and tests.

@@ -160,8 +160,8 @@ pub unsafe extern "C" fn anygram_vocabulary_save(
 }
 
 /// Finds out ahead what the first JSON schemas of a process would wait for: what the tokens of a vocabulary
-/// do in strings, in numbers and between values. For servers, when they start; it takes about a quarter of the
-/// time that loading takes. Masks are the same with and without.
+/// do in strings, in numbers and between values. For servers, when they start; it takes about a quarter of
+/// the time that loading takes. Masks are the same with and without.
 ///
 /// # Safety
 /// Pointers and lengths fit together, as `docs/c-api.md` promises.

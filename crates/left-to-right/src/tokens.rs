@@ -71,8 +71,8 @@ impl Tokens {
         Self::Many(words.into())
     }
 
-    /// Those at some ranges of sorted positions of a trie. Cost: their number; or, of a vocabulary's trie, the
-    /// number of the others and the words of a row.
+    /// Those at some ranges of sorted positions of a trie. Cost: their number; or, of a vocabulary's trie,
+    /// the number of the others and the words of a row.
     pub(crate) fn of_ranges(trie: &TokenTrie, ranges: &[(u32, u32)], n_words: usize) -> Self {
         let tokens = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
         let n_tokens: usize = ranges.iter().map(|(lo, hi)| (hi - lo) as usize).sum();

@@ -208,9 +208,9 @@ impl Vocabulary {
         py.detach(|| self.inner.save(&path)).raise(py)
     }
 
-    /// Finds out ahead what the first JSON schemas of a process would wait for: what the tokens do in strings,
-    /// in numbers and between values. For servers, when they start (`CompileService` does it); it takes about
-    /// a quarter of the time that loading takes. Masks are the same with and without.
+    /// Finds out ahead what the first JSON schemas of a process would wait for: what the tokens do in
+    /// strings, in numbers and between values. For servers, when they start (`CompileService` does it); it
+    /// takes about a quarter of the time that loading takes. Masks are the same with and without.
     ///
     /// >>> anygram.Vocabulary.builtin().prepare()
     fn prepare(&self, py: Python<'_>) {
