@@ -26,7 +26,8 @@ const SCHEMA: &str = r#"{
 const TEXTS: [&str; 2] = [
     concat!(
         r#"{"name": "The \"name\", of 12 a", "text": "A short text", "count": 12, "size": -1.5e3, "#,
-        r#""kind": "one", "holds": true, "list": ["a", "b"], "more": {"items": [{"id": 12, "ok": true}, null, -1.5]}}"#,
+        r#""kind": "one", "holds": true, "list": ["a", "b"], "#,
+        r#""more": {"items": [{"id": 12, "ok": true}, null, -1.5]}}"#,
     ),
     r#"{"name":"a","text":"b","count":0,"size":0.5,"kind":3,"list":[],"more":[{"id":"a"},{}]}"#,
 ];
