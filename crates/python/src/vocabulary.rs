@@ -212,6 +212,7 @@ impl Vocabulary {
     /// strings, in numbers and between values. For servers, when they start (`CompileService` does it); it
     /// takes about a quarter of the time that loading takes. Masks are the same with and without.
     ///
+    /// >>> import anygram
     /// >>> anygram.Vocabulary.builtin().prepare()
     fn prepare(&self, py: Python<'_>) {
         py.detach(|| anygram::prepare(&self.inner));

@@ -219,6 +219,47 @@ struct Span {
     offset: u32,
 }
 
+/// What is known of the 64 states of a word, for steps that take all of them at once.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    /// The different predictions, each with the states that have it.
+    predictions: Vec<(u32, u64)>,
+    /// The left children of tiers, sorted.
+    lefts: Vec<ColumnLeft>,
+}
+
+/// A left child in the tiers of the states of a word.
+#[derive(Clone, Copy, Debug)]
+struct ColumnLeft {
+    left: u32,
+    /// The states in whose tier its only row is that of the state before.
+    unit: u64,
+    /// The others that have it.
+    other: u64,
+}
+
+impl Column {
+    fn note(&mut self, prediction: u32, bit: u64) {
+        match self.predictions.iter_mut().find(|known| known.0 == prediction) {
+            Some((_, states)) => *states |= bit,
+            None => self.predictions.push((prediction, bit)),
+        }
+    }
+
+    fn memory_usage(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.predictions) + size_of_val(&*self.lefts)
+    }
+
+    fn note_left(&mut self, left: u32, is_unit: bool, bit: u64) {
+        let at = self.lefts.binary_search_by_key(&left, |known| known.left).unwrap_or_else(|at| {
+            self.lefts.insert(at, ColumnLeft { left, unit: 0, other: 0 });
+            at
+        });
+        let known = &mut self.lefts[at];
+        *if is_unit { &mut known.unit } else { &mut known.other } |= bit;
+    }
+}
+
 /// A tier in the making: rows of symbols, dense.
 #[derive(Clone, Debug, Default)]
 struct Draft {
@@ -230,6 +271,9 @@ struct Draft {
     slot_of: Vec<u32>,
     /// Of each symbol whether it has all rows that are left, and cannot gain any.
     is_full: Vec<bool>,
+    /// Of each slot, in the word that is visited, the rows that were looked at, and those of them that it has.
+    looked_at: Vec<u64>,
+    settled: Vec<u64>,
     /// Scratch of a visit: the symbols of the row, also as a flag of each symbol, and where rows are added.
     active: Vec<u32>,
     is_active: Vec<bool>,
@@ -299,6 +343,182 @@ impl Draft {
             }
         }
     }
+
+    /// Which rows of a word a symbol has.
+    #[inline]
+    fn word(&self, symbol: u32, at: usize) -> u64 {
+        match self.slot_of[symbol as usize] {
+            NONE => 0,
+            slot => self.words[slot as usize * self.stride + at],
+        }
+    }
+
+    /// Rows of a word from a bit on are done.
+    fn begin_word(&mut self, at: usize, done: u64) {
+        let of_word = self.words.iter().skip(at).step_by(self.stride).map(|word| word & done);
+        self.looked_at.clear();
+        self.looked_at.extend(of_word);
+        self.settled.clone_from(&self.looked_at);
+    }
+
+    /// Takes away the rows of a word that are not predicted, and adds those that symbols are enough for.
+    /// Returns the rows in which it finds a right child that was not there before.
+    fn settle(&mut self, at: usize, column: &Column, predicting: &Predicting<'_>, tables: &Tables) -> u64 {
+        let (mut slot, mut begun) = (0, 0);
+        while let Some(&symbol) = self.symbols.get(slot) {
+            self.looked_at.resize(self.symbols.len(), 0);
+            self.settled.resize(self.symbols.len(), 0);
+            let word = &mut self.words[slot * self.stride + at];
+            let mut fresh = *word & !self.looked_at[slot];
+            if fresh != 0 {
+                self.looked_at[slot] |= fresh;
+                fresh = predicting.of(symbol, at, column, fresh);
+                self.settled[slot] |= fresh;
+            }
+            *word = self.settled[slot];
+            slot += 1;
+            if fresh == 0 {
+                continue;
+            }
+            if !tables.by_right.of(symbol).is_empty() {
+                begun |= fresh;
+            }
+            for &parent in tables.up.of(symbol) {
+                let parent_slot = self.slot(parent);
+                self.words[parent_slot * self.stride + at] |= fresh;
+                // One that was looked at before has more now.
+                slot = slot.min(parent_slot);
+            }
+        }
+        begun
+    }
+
+    /// The symbols that have a row, a bit of a word.
+    fn symbols_at(&self, at: usize, bit: usize) -> impl Iterator<Item = u32> + '_ {
+        let all = self.symbols.iter().zip(self.words.chunks_exact(self.stride));
+        all.filter(move |(_, words)| words[at] >> bit & 1 == 1).map(|(&symbol, _)| symbol)
+    }
+
+    /// Follows the tier of a state in whose row, a bit of a word, some symbols begin: the rows of left children
+    /// are rows of their parents. Returns those of the same word.
+    fn follow_one(
+        &mut self,
+        tiers: &Tiers<'_>,
+        kernels: &Kernels,
+        (at, bit): (usize, usize),
+        active: &[u32],
+    ) -> u64 {
+        let Tiers { tables, words, .. } = tiers;
+        let mut targets = std::mem::take(&mut self.targets);
+        let mut added = 0;
+        active.iter().for_each(|&symbol| self.is_active[symbol as usize] = true);
+        for &Span { left, first, length, offset } in tiers.of(at * WORD + bit) {
+            targets.clear();
+            for &(parent, (from, to)) in tables.parents.of(left) {
+                let rights = &tables.rights[from as usize..to as usize];
+                if !self.is_full[parent as usize]
+                    && rights.iter().any(|&right| self.is_active[right as usize])
+                {
+                    targets.push((self.slot(parent) * self.stride) as u32 + first);
+                }
+            }
+            let rows = &words[offset as usize..][..length as usize];
+            if !targets.is_empty() && at >= first as usize {
+                added |= rows.get(at - first as usize).copied().unwrap_or(0);
+            }
+            kernels.or_into_each(&mut self.words, &targets, rows);
+        }
+        active.iter().for_each(|&symbol| self.is_active[symbol as usize] = false);
+        self.targets = targets;
+        added
+    }
+
+    /// Completes a word that was begun: visits its rows at once, or by `follow` the highest of those in which
+    /// something began.
+    fn fill_word(
+        &mut self,
+        at: usize,
+        column: &Column,
+        predicting: &Predicting<'_>,
+        tables: &Tables,
+        mut follow: impl FnMut(&mut Self, usize),
+    ) {
+        // Rows in which something began that was not followed, and those of which only some tiers were.
+        let (mut begun, mut others) = (0, 0);
+        loop {
+            begun |= self.settle(at, column, predicting, tables);
+            if begun.count_ones() as usize > column.lefts.len() {
+                others |= self.follow(at, column, tables, begun);
+                begun = 0;
+                continue;
+            }
+            // Nothing is added to the highest any more.
+            let Some(bit) = bits(begun | others).next() else { return };
+            (begun, others) = (begun & !(1 << bit), others & !(1 << bit));
+            follow(self, bit);
+        }
+    }
+
+    /// Follows the tiers of some states of a word at once. Where their only row is that of the state before,
+    /// rows move by one; returns the states whose tiers have other rows to add.
+    fn follow(&mut self, at: usize, column: &Column, tables: &Tables, states: u64) -> u64 {
+        let mut others = 0;
+        for known in column.lefts.iter().filter(|known| (known.unit | known.other) & states != 0) {
+            for &(parent, (from, to)) in tables.parents.of(known.left) {
+                if self.is_full[parent as usize] {
+                    continue;
+                }
+                let rights = &tables.rights[from as usize..to as usize];
+                let begun = rights.iter().fold(0, |all, &right| all | self.word(right, at)) & states;
+                others |= begun & known.other;
+                let moved = begun & known.unit;
+                if moved == 0 {
+                    continue;
+                }
+                let place = self.slot(parent) * self.stride + at;
+                self.words[place] |= moved >> 1;
+                if moved & 1 != 0 && at > 0 {
+                    self.words[place - 1] |= 1 << (WORD - 1);
+                }
+            }
+        }
+        others
+    }
+}
+
+/// The tiers of all states.
+struct Tiers<'a> {
+    tables: &'a Tables,
+    states: &'a [State],
+    spans: &'a [Span],
+    words: &'a [u64],
+}
+
+impl Tiers<'_> {
+    fn of(&self, state: usize) -> &[Span] {
+        let end = self.states.get(state + 1).map_or(self.spans.len(), |next| next.spans as usize);
+        &self.spans[self.states[state].spans as usize..end]
+    }
+}
+
+/// What was predicted in states, to be asked of many at once.
+struct Predicting<'a> {
+    predictions: &'a [Prediction],
+    states: &'a [State],
+}
+
+impl Predicting<'_> {
+    /// Of some states of a word those that predict a symbol.
+    fn of(&self, symbol: u32, at: usize, column: &Column, states: u64) -> u64 {
+        let predicts =
+            |prediction: u32| self.predictions[prediction as usize].symbols.contains(symbol as usize);
+        if states.count_ones() as usize > column.predictions.len() {
+            let those = column.predictions.iter().filter(|known| known.1 & states != 0);
+            return those.filter(|known| predicts(known.0)).fold(0, |all, known| all | known.1 & states);
+        }
+        let those = bits(states).filter(|bit| predicts(self.states[at * WORD + bit].prediction));
+        those.fold(0, |all, bit| all | 1 << bit)
+    }
 }
 
 /// The engine; see the module.
@@ -311,6 +531,8 @@ pub struct Valiant {
     states: Vec<State>,
     spans: Vec<Span>,
     words: Vec<u64>,
+    /// Of each 64 states, as far as they were asked for.
+    columns: Vec<Column>,
     draft: Draft,
     kernels: Kernels,
     /// What predictions take, in items.
@@ -361,6 +583,7 @@ impl Valiant {
             states: Vec::new(),
             spans: Vec::new(),
             words: Vec::new(),
+            columns: Vec::new(),
             draft,
             kernels: kernels::best(),
             held_by_predictions: 0,
@@ -466,46 +689,58 @@ impl Valiant {
         self.predictions[self.states[state].prediction as usize].symbols.contains(symbol as usize)
     }
 
-    /// Completes the draft: whatever follows from the rows that are set.
+    /// Makes the columns of all states that fill a word.
+    fn find_columns(&mut self) {
+        while self.columns.len() < self.states.len() / WORD {
+            let (mut column, from) = (Column::default(), self.columns.len() * WORD);
+            for state in from..from + WORD {
+                let bit = 1 << (state - from);
+                column.note(self.states[state].prediction, bit);
+                for span in self.tier(state) {
+                    column.note_left(span.left, is_unit(span, self.words_of(span), state), bit);
+                }
+            }
+            self.columns.push(column);
+        }
+    }
+
+    /// Completes the draft: whatever follows from the rows that are set. Rows are visited one by one from the
+    /// highest down, or a word of them at once where they are more than the left children to look at.
     fn fill(&mut self) {
-        let Self { tables, predictions, states, spans, words, draft, kernels, .. } = self;
+        self.find_columns();
+        let Self { tables, predictions, states, spans, words, columns, draft, kernels, .. } = self;
+        let predicting = Predicting { predictions, states };
+        let tiers = Tiers { tables, states, spans, words };
         let mut active = std::mem::take(&mut draft.active);
-        let mut targets = std::mem::take(&mut draft.targets);
         for at in (0..draft.stride).rev() {
             draft.find_full(at);
             let mut pending = draft.rows_at(at);
+            let mut done = 0;
             while pending != 0 {
+                if let Some(column) = columns.get(at)
+                    && pending.count_ones() as usize > column.lefts.len()
+                {
+                    draft.begin_word(at, done);
+                    draft.fill_word(at, column, &predicting, tables, |draft, bit| {
+                        active.clear();
+                        active.extend(draft.symbols_at(at, bit));
+                        draft.follow_one(&tiers, kernels, (at, bit), &active);
+                    });
+                    break;
+                }
                 let bit = WORD - 1 - pending.leading_zeros() as usize;
                 pending &= !(1 << bit);
-                let row = at * WORD + bit;
-                let predicted = &predictions[states[row].prediction as usize].symbols;
+                done |= 1 << bit;
+                let predicted = &predictions[states[at * WORD + bit].prediction as usize].symbols;
                 active.clear();
                 draft.visit(at, 1 << bit, predicted, &tables.up, &mut active);
                 if active.iter().all(|&symbol| tables.by_right.of(symbol).is_empty()) {
                     continue;
                 }
-                active.iter().for_each(|&symbol| draft.is_active[symbol as usize] = true);
-                let end = states.get(row + 1).map_or(spans.len(), |next| next.spans as usize);
-                for &Span { left, first, length, offset } in &spans[states[row].spans as usize..end] {
-                    targets.clear();
-                    for &(parent, (from, to)) in tables.parents.of(left) {
-                        let rights = &tables.rights[from as usize..to as usize];
-                        if !draft.is_full[parent as usize]
-                            && rights.iter().any(|&right| draft.is_active[right as usize])
-                        {
-                            targets.push((draft.slot(parent) * draft.stride) as u32 + first);
-                        }
-                    }
-                    let rows = &words[offset as usize..][..length as usize];
-                    if !targets.is_empty() && at >= first as usize {
-                        pending |= rows.get(at - first as usize).copied().unwrap_or(0);
-                    }
-                    kernels.or_into_each(&mut draft.words, &targets, rows);
-                }
-                active.iter().for_each(|&symbol| draft.is_active[symbol as usize] = false);
+                pending |= draft.follow_one(&tiers, kernels, (at, bit), &active);
             }
         }
-        (draft.active, draft.targets) = (active, targets);
+        draft.active = active;
     }
 
     /// Makes the draft a state.
@@ -595,6 +830,7 @@ impl Valiant {
         }
         self.spans.truncate(first_span);
         self.states.truncate(n_states);
+        self.columns.truncate(n_states / WORD);
     }
 
     /// What waits in a state for a right child: symbol and row of the one in progress, and the right child
@@ -632,6 +868,12 @@ impl Valiant {
     fn is_whole(&self, symbol: u32, row: usize) -> bool {
         symbol == self.tables.start && self.states[row].is_root
     }
+}
+
+/// Whether the only row of a symbol in the tier of a state is that of the state before.
+fn is_unit(span: &Span, words: &[u64], state: usize) -> bool {
+    let Some(before) = state.checked_sub(1) else { return false };
+    span.first as usize == before / WORD && *words == [1 << (before % WORD)]
 }
 
 /// The bits of a word, the highest first.
@@ -828,6 +1070,7 @@ impl Recognizer for Valiant {
             + size_of_val(&*self.spans)
             + size_of_val(&*self.states)
             + size_of_val(&*self.draft.words)
+            + self.columns.iter().map(Column::memory_usage).sum::<usize>()
             + 8 * self.held_by_predictions
     }
 }
