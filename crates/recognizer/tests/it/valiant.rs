@@ -12,11 +12,14 @@ use anygram_bits::{BitSet, kernels};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
 use anygram_grammar::normal::{Binary, Form, NormalForm};
+use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
+
+use crate::sharing::random_cfg;
 
 /// A grammar by its rules: nonterminals are upper case, `S` the start, everything else is a terminal.
 pub fn cfg(rules: &[(&str, &str)]) -> Cfg {
@@ -554,4 +557,51 @@ fn released_states_leave_no_trace() {
             }
         }
     }
+}
+
+#[test]
+fn long_texts_are_read_as_by_earley() {
+    // Several words of rows, with many rows in each; texts that repeat themselves have most.
+    let mut n_compared = 0;
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let Some(cfg) = random_cfg(&mut random) else { continue };
+        let limits = RecognizerLimits { items: 400_000, ..RecognizerLimits::default() };
+        let mut earley = Earley::new(cfg.clone(), limits).unwrap();
+        let (period, mut text) = (random.between(1, 6), Vec::new());
+        let mut states = vec![earley.start()];
+        while text.len() < 210 {
+            let viable: Vec<usize> = earley.viable(states[text.len()]).iter().collect();
+            let Some(&drawn) = viable.get(random.below(viable.len().max(1))) else { break };
+            let again = text.len().checked_sub(period).map(|at: usize| text[at]);
+            let terminal = again.filter(|t| random.chance(97) && viable.contains(t)).unwrap_or(drawn);
+            // Some grammars have too many items in Earley's states.
+            let edge = Edge { from: states[text.len()], terminal: Some(TerminalId::new(terminal)) };
+            let Ok(next) = earley.extend(&[edge]) else { break };
+            text.push(terminal);
+            states.push(next.unwrap());
+        }
+        for mut engine in engines(&cfg) {
+            let mut state = engine.start();
+            for (at, &terminal) in text.iter().enumerate() {
+                state = read(&mut engine, state, terminal).unwrap();
+                let (is, must) = (engine.viable(state), earley.viable(states[at + 1]));
+                assert_eq!(is, must, "seed {seed}, {at}");
+                assert_eq!(
+                    engine.is_sentence(state),
+                    earley.is_sentence(states[at + 1]),
+                    "seed {seed}, {at}"
+                );
+                if at % 50 == 49 {
+                    assert_eq!(seen(&engine, state), seen(&earley, states[at + 1]), "seed {seed}, {at}");
+                    for left in engine.form().left_children() {
+                        let is_predicted = |&row: &StateId| engine.predicted(row).contains(left.index());
+                        assert!(engine.rows_of(state, left).iter().all(is_predicted), "seed {seed}, {at}");
+                    }
+                }
+            }
+            n_compared += text.len();
+        }
+    }
+    assert!(n_compared > 50_000, "{n_compared}");
 }
