@@ -123,8 +123,9 @@ struct KeptCompleted {
 }
 
 /// Parse items of one state from which on a text is better read by the Valiant chart. (Palindromes of two
-/// letters come to it, behind some hundred terminals; texts of SQL, SQLite and C++ in `data/replay` do not.)
-const HEAVY: usize = 256;
+/// letters come to it, behind some hundred terminals; texts of SQL, SQLite and C++ in `data/replay` do not:
+/// they come to 75.)
+const HEAVY: usize = 128;
 
 /// The engine; see the module.
 #[derive(Clone, Debug)]

@@ -10,7 +10,8 @@
 //!   beginning in common share its tiers, and a fork costs nothing.
 //! - A new tier is filled from its highest row down: where a right child `B` begins in row `k`,
 //!   `rows[V] |= tier[k][A]` for every `V → A B`. What is added lies below `k`, so each row is visited once,
-//!   and one machine word advances 64 rows (algorithm 2).
+//!   and one machine word advances 64 rows (algorithm 2). Where many rows of a word hold something and tiers
+//!   have the row before only, as those of terminals do, the rows of the word are taken at once.
 //! - With each state goes its *prediction*: the symbols that may begin there (ANCESTOR↓, algorithm 4, closed
 //!   under FIRST). A symbol enters a row only if it was predicted there, which keeps the charts of
 //!   unambiguous grammars thin, and makes every state viable: ANCESTOR↑ (algorithm 3) is then the question
