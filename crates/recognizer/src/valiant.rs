@@ -272,7 +272,8 @@ struct Draft {
     slot_of: Vec<u32>,
     /// Of each symbol whether it has all rows that are left, and cannot gain any.
     is_full: Vec<bool>,
-    /// Of each slot, in the word that is visited, the rows that were looked at, and those of them that it has.
+    /// Of each slot, in the word that is visited, the rows that were looked at, and those of them that it
+    /// has.
     looked_at: Vec<u64>,
     settled: Vec<u64>,
     /// Scratch of a visit: the symbols of the row, also as a flag of each symbol, and where rows are added.
@@ -400,8 +401,8 @@ impl Draft {
         all.filter(move |(_, words)| words[at] >> bit & 1 == 1).map(|(&symbol, _)| symbol)
     }
 
-    /// Follows the tier of a state in whose row, a bit of a word, some symbols begin: the rows of left children
-    /// are rows of their parents. Returns those of the same word.
+    /// Follows the tier of a state in whose row, a bit of a word, some symbols begin: the rows of left
+    /// children are rows of their parents. Returns those of the same word.
     fn follow_one(
         &mut self,
         tiers: &Tiers<'_>,
