@@ -365,7 +365,7 @@ impl Draft {
 
     /// Takes away the rows of a word that are not predicted, and adds those that symbols are enough for.
     /// Returns the rows in which it finds a right child that was not there before.
-    fn settle(&mut self, at: usize, column: &Column, predicting: &Predicting<'_>, tables: &Tables) -> u64 {
+    fn settle(&mut self, at: usize, column: &Column, chart: &Chart<'_>) -> u64 {
         let (mut slot, mut begun) = (0, 0);
         while let Some(&symbol) = self.symbols.get(slot) {
             self.looked_at.resize(self.symbols.len(), 0);
@@ -374,7 +374,7 @@ impl Draft {
             let mut fresh = *word & !self.looked_at[slot];
             if fresh != 0 {
                 self.looked_at[slot] |= fresh;
-                fresh = predicting.of(symbol, at, column, fresh);
+                fresh = chart.predicting(symbol, at, column, fresh);
                 self.settled[slot] |= fresh;
             }
             *word = self.settled[slot];
@@ -382,10 +382,10 @@ impl Draft {
             if fresh == 0 {
                 continue;
             }
-            if !tables.by_right.of(symbol).is_empty() {
+            if !chart.tables.by_right.of(symbol).is_empty() {
                 begun |= fresh;
             }
-            for &parent in tables.up.of(symbol) {
+            for &parent in chart.tables.up.of(symbol) {
                 let parent_slot = self.slot(parent);
                 self.words[parent_slot * self.stride + at] |= fresh;
                 // One that was looked at before has more now.
@@ -403,18 +403,12 @@ impl Draft {
 
     /// Follows the tier of a state in whose row, a bit of a word, some symbols begin: the rows of left
     /// children are rows of their parents. Returns those of the same word.
-    fn follow_one(
-        &mut self,
-        tiers: &Tiers<'_>,
-        kernels: &Kernels,
-        (at, bit): (usize, usize),
-        active: &[u32],
-    ) -> u64 {
-        let Tiers { tables, words, .. } = tiers;
+    fn follow(&mut self, chart: &Chart<'_>, (at, bit): (usize, usize), active: &[u32]) -> u64 {
+        let &Chart { tables, states, spans, words, kernels, .. } = chart;
         let mut targets = std::mem::take(&mut self.targets);
         let mut added = 0;
         active.iter().for_each(|&symbol| self.is_active[symbol as usize] = true);
-        for &Span { left, first, length, offset } in tiers.of(at * WORD + bit) {
+        for &Span { left, first, length, offset } in tier(states, spans, at * WORD + bit) {
             targets.clear();
             for &(parent, (from, to)) in tables.parents.of(left) {
                 let rights = &tables.rights[from as usize..to as usize];
@@ -435,35 +429,30 @@ impl Draft {
         added
     }
 
-    /// Completes a word that was begun: visits its rows at once, or by `follow` the highest of those in which
-    /// something began.
-    fn fill_word(
-        &mut self,
-        at: usize,
-        column: &Column,
-        predicting: &Predicting<'_>,
-        tables: &Tables,
-        mut follow: impl FnMut(&mut Self, usize),
-    ) {
+    /// Completes a word that was begun: visits its rows at once, or the highest of those in which something
+    /// began.
+    fn fill_word(&mut self, chart: &Chart<'_>, at: usize, column: &Column, active: &mut Vec<u32>) {
         // Rows in which something began that was not followed, and those of which only some tiers were.
         let (mut begun, mut others) = (0, 0);
         loop {
-            begun |= self.settle(at, column, predicting, tables);
+            begun |= self.settle(at, column, chart);
             if begun.count_ones() as usize > column.lefts.len() {
-                others |= self.follow(at, column, tables, begun);
+                others |= self.follow_all(chart.tables, at, column, begun);
                 begun = 0;
                 continue;
             }
             // Nothing is added to the highest any more.
             let Some(bit) = bits(begun | others).next() else { return };
             (begun, others) = (begun & !(1 << bit), others & !(1 << bit));
-            follow(self, bit);
+            active.clear();
+            active.extend(self.symbols_at(at, bit));
+            self.follow(chart, (at, bit), active);
         }
     }
 
     /// Follows the tiers of some states of a word at once. Where their only row is that of the state before,
     /// rows move by one; returns the states whose tiers have other rows to add.
-    fn follow(&mut self, at: usize, column: &Column, tables: &Tables, states: u64) -> u64 {
+    fn follow_all(&mut self, tables: &Tables, at: usize, column: &Column, states: u64) -> u64 {
         let mut others = 0;
         for known in column.lefts.iter().filter(|known| (known.unit | known.other) & states != 0) {
             for &(parent, (from, to)) in tables.parents.of(known.left) {
@@ -488,39 +477,37 @@ impl Draft {
     }
 }
 
-/// The tiers of all states.
-struct Tiers<'a> {
+/// What a draft is filled from.
+struct Chart<'a> {
     tables: &'a Tables,
+    predictions: &'a [Prediction],
     states: &'a [State],
     spans: &'a [Span],
     words: &'a [u64],
+    kernels: &'a Kernels,
 }
 
-impl Tiers<'_> {
-    fn of(&self, state: usize) -> &[Span] {
-        let end = self.states.get(state + 1).map_or(self.spans.len(), |next| next.spans as usize);
-        &self.spans[self.states[state].spans as usize..end]
+impl Chart<'_> {
+    fn predicts(&self, prediction: u32, symbol: u32) -> bool {
+        self.predictions[prediction as usize].symbols.contains(symbol as usize)
     }
-}
 
-/// What was predicted in states, to be asked of many at once.
-struct Predicting<'a> {
-    predictions: &'a [Prediction],
-    states: &'a [State],
-}
-
-impl Predicting<'_> {
     /// Of some states of a word those that predict a symbol.
-    fn of(&self, symbol: u32, at: usize, column: &Column, states: u64) -> u64 {
-        let predicts =
-            |prediction: u32| self.predictions[prediction as usize].symbols.contains(symbol as usize);
+    fn predicting(&self, symbol: u32, at: usize, column: &Column, states: u64) -> u64 {
         if states.count_ones() as usize > column.predictions.len() {
             let those = column.predictions.iter().filter(|known| known.1 & states != 0);
-            return those.filter(|known| predicts(known.0)).fold(0, |all, known| all | known.1 & states);
+            let those = those.filter(|known| self.predicts(known.0, symbol));
+            return those.fold(0, |all, known| all | known.1 & states);
         }
-        let those = bits(states).filter(|bit| predicts(self.states[at * WORD + bit].prediction));
+        let those = bits(states).filter(|bit| self.predicts(self.states[at * WORD + bit].prediction, symbol));
         those.fold(0, |all, bit| all | 1 << bit)
     }
+}
+
+/// The spans of a state's tier.
+fn tier<'a>(states: &[State], spans: &'a [Span], state: usize) -> &'a [Span] {
+    let end = states.get(state + 1).map_or(spans.len(), |next| next.spans as usize);
+    &spans[states[state].spans as usize..end]
 }
 
 /// The engine; see the module.
@@ -673,8 +660,7 @@ impl Valiant {
 
     /// The spans of a state's tier.
     fn tier(&self, state: usize) -> &[Span] {
-        let end = self.states.get(state + 1).map_or(self.spans.len(), |next| next.spans as usize);
-        &self.spans[self.states[state].spans as usize..end]
+        tier(&self.states, &self.spans, state)
     }
 
     fn words_of(&self, span: &Span) -> &[u64] {
@@ -711,8 +697,7 @@ impl Valiant {
     fn fill(&mut self) {
         self.find_columns();
         let Self { tables, predictions, states, spans, words, columns, draft, kernels, .. } = self;
-        let predicting = Predicting { predictions, states };
-        let tiers = Tiers { tables, states, spans, words };
+        let chart = Chart { tables, predictions, states, spans, words, kernels };
         let mut active = std::mem::take(&mut draft.active);
         for at in (0..draft.stride).rev() {
             draft.find_full(at);
@@ -723,11 +708,7 @@ impl Valiant {
                     && pending.count_ones() as usize > column.lefts.len()
                 {
                     draft.begin_word(at, done);
-                    draft.fill_word(at, column, &predicting, tables, |draft, bit| {
-                        active.clear();
-                        active.extend(draft.symbols_at(at, bit));
-                        draft.follow_one(&tiers, kernels, (at, bit), &active);
-                    });
+                    draft.fill_word(&chart, at, column, &mut active);
                     break;
                 }
                 let bit = WORD - 1 - pending.leading_zeros() as usize;
@@ -739,7 +720,7 @@ impl Valiant {
                 if active.iter().all(|&symbol| tables.by_right.of(symbol).is_empty()) {
                     continue;
                 }
-                pending |= draft.follow_one(&tiers, kernels, (at, bit), &active);
+                pending |= draft.follow(&chart, (at, bit), &active);
             }
         }
         draft.active = active;
@@ -928,8 +909,7 @@ impl Recognizer for Valiant {
             is_root |= self.states[from].is_root;
             is_sentence |= self.states[from].is_sentence;
             let Self { spans, words, tables, draft, states, kernels, .. } = self;
-            let end = states.get(from + 1).map_or(spans.len(), |next| next.spans as usize);
-            for &Span { left, first, length, offset } in &spans[states[from].spans as usize..end] {
+            for &Span { left, first, length, offset } in tier(states, spans, from) {
                 let place = draft.slot(tables.lefts[left as usize]) * draft.stride + first as usize;
                 let rows = &words[offset as usize..][..length as usize];
                 kernels.or_into(&mut draft.words[place..place + length as usize], rows);
