@@ -559,49 +559,80 @@ fn released_states_leave_no_trace() {
     }
 }
 
+/// An edge of a lattice: the state that it comes from, by number, and what it reads.
+type Step = (usize, Option<usize>);
+
+/// Makes a state of edges from states that an engine made before.
+fn extended(engine: &mut dyn Recognizer, states: &[StateId], edges: &[Step]) -> Option<StateId> {
+    let edge =
+        |&(from, terminal): &Step| Edge { from: states[from], terminal: terminal.map(TerminalId::new) };
+    engine.extend(&edges.iter().map(edge).collect::<Vec<_>>()).ok()?
+}
+
+/// Some hundred states that repeat themselves, with the edges that lead to each but the first: a chain, or
+/// one from which other states branch off and to which other edges lead.
+fn long_lattice(earley: &mut Earley, random: &mut Random, is_chain: bool) -> (Vec<Vec<Step>>, Vec<StateId>) {
+    let (period, mut text, mut tip) = (random.between(1, 6), Vec::new(), 0);
+    let (mut lattice, mut states) = (Vec::new(), vec![earley.start()]);
+    while states.len() < 210 {
+        let recent = states.len() - 1 - random.below(states.len().min(4));
+        let drawn = |random: &mut Random, from: usize| -> Option<usize> {
+            let viable: Vec<usize> = earley.viable(states[from]).iter().collect();
+            (!viable.is_empty()).then(|| *random.choose(&viable))
+        };
+        let other = drawn(random, recent).map(|terminal| (recent, Some(terminal)));
+        let is_beside = !is_chain && random.chance(10) && other.is_some();
+        let mut edges = Vec::new();
+        if is_beside {
+            edges.extend(other);
+        } else {
+            let Some(drawn) = drawn(random, tip) else { break };
+            let again = text.len().checked_sub(period).map(|at: usize| text[at]);
+            let is_viable = |&terminal: &usize| earley.viable(states[tip]).contains(terminal);
+            let terminal = again.filter(is_viable).filter(|_| random.chance(97)).unwrap_or(drawn);
+            edges.push((tip, Some(terminal)));
+            edges.extend(other.filter(|_| !is_chain && random.chance(10)));
+            edges.extend((!is_chain && random.chance(5)).then_some((recent, None)));
+            text.push(terminal);
+        }
+        // Some grammars have too many items in Earley's states.
+        let Some(next) = extended(earley, &states, &edges) else { break };
+        tip = if is_beside { tip } else { states.len() };
+        lattice.push(edges);
+        states.push(next);
+    }
+    (lattice, states)
+}
+
 #[test]
-fn long_texts_are_read_as_by_earley() {
-    // Several words of rows, with many rows in each; texts that repeat themselves have most.
-    let mut n_compared = 0;
-    for seed in 0..400 {
+fn long_lattices_are_read_as_by_earley() {
+    // Several words of rows, with many rows in each.
+    let mut n_compared = [0; 2];
+    for seed in 0..800 {
         let mut random = Random::new(seed);
         let Some(cfg) = random_cfg(&mut random) else { continue };
         let limits = RecognizerLimits { items: 400_000 };
         let mut earley = Earley::new(cfg.clone(), limits).unwrap();
-        let (period, mut text) = (random.between(1, 6), Vec::new());
-        let mut states = vec![earley.start()];
-        while text.len() < 210 {
-            let viable: Vec<usize> = earley.viable(states[text.len()]).iter().collect();
-            let Some(&drawn) = viable.get(random.below(viable.len().max(1))) else { break };
-            let again = text.len().checked_sub(period).map(|at: usize| text[at]);
-            let terminal = again.filter(|t| random.chance(97) && viable.contains(t)).unwrap_or(drawn);
-            // Some grammars have too many items in Earley's states.
-            let edge = Edge { from: states[text.len()], terminal: Some(TerminalId::new(terminal)) };
-            let Ok(next) = earley.extend(&[edge]) else { break };
-            text.push(terminal);
-            states.push(next.unwrap());
-        }
+        let is_chain = seed % 2 == 0;
+        let (lattice, expected) = long_lattice(&mut earley, &mut random, is_chain);
         for mut engine in engines(&cfg) {
-            let mut state = engine.start();
-            for (at, &terminal) in text.iter().enumerate() {
-                state = read(&mut engine, state, terminal).unwrap();
-                let (is, must) = (engine.viable(state), earley.viable(states[at + 1]));
-                assert_eq!(is, must, "seed {seed}, {at}");
-                assert_eq!(
-                    engine.is_sentence(state),
-                    earley.is_sentence(states[at + 1]),
-                    "seed {seed}, {at}"
-                );
-                if at % 50 == 49 {
-                    assert_eq!(seen(&engine, state), seen(&earley, states[at + 1]), "seed {seed}, {at}");
+            let mut states = vec![engine.start()];
+            for (edges, &expected) in lattice.iter().zip(&expected[1..]) {
+                let state = extended(&mut engine, &states, edges).unwrap();
+                let at = states.len();
+                states.push(state);
+                assert_eq!(engine.viable(state), earley.viable(expected), "seed {seed}, {at}");
+                assert_eq!(engine.is_sentence(state), earley.is_sentence(expected), "seed {seed}, {at}");
+                if at % 50 == 0 {
+                    assert_eq!(seen(&engine, state), seen(&earley, expected), "seed {seed}, {at}");
                     for left in engine.form().left_children() {
                         let is_predicted = |&row: &StateId| engine.predicted(row).contains(left.index());
                         assert!(engine.rows_of(state, left).iter().all(is_predicted), "seed {seed}, {at}");
                     }
                 }
             }
-            n_compared += text.len();
+            n_compared[usize::from(is_chain)] += lattice.len();
         }
     }
-    assert!(n_compared > 50_000, "{n_compared}");
+    assert!(n_compared.iter().all(|&n| n > 40_000), "{n_compared:?}");
 }
